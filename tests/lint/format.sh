@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Every source is as clang-format leaves it. Mend with: tests/lint/format.sh -i
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+mode=(--dry-run -Werror)
+[ "${1:-}" = -i ] && mode=(-i)
+git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.h' '*.cu' |
+  xargs -0 -r -n 16 -P "$(nproc)" clang-format "${mode[@]}"

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs all of them: release, asan and tsan builds, and the checks of the
+# sources. Ends within 45 minutes on two cores; the exit status says whether all passed.
+#   tests/run.sh            everything
+#   tests/run.sh --quick    the release build's tests and the quick checks
+#   --no-install            with either: installs nothing
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+quick=no
+install=yes
+for argument in "$@"; do
+  case $argument in
+    --quick) quick=yes ;;
+    --no-install) install=no ;;
+    *) echo "tests/run.sh: unknown option '$argument' (--quick, --no-install)" >&2; exit 2 ;;
+  esac
+done
+
+passed=0
+failed=0
+failures=()
+started=$SECONDS
+
+note() {  # RESULT NAME: counts one check
+  if [ "$1" -eq 0 ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    failures+=("$2")
+  fi
+}
+
+step() {  # NAME COMMAND...: runs it and counts it
+  local name=$1 from=$SECONDS result=0
+  shift
+  echo "== $name"
+  "$@" </dev/null || result=$?
+  echo "== $name: $([ $result -eq 0 ] && echo passed || echo FAILED), $((SECONDS - from)) s"
+  note $result "$name"
+  return $result
+}
+
+# A build that fails is one failure; its tests are not counted.
+build() { cmake --preset "$1" >"build/$1.log" 2>&1 || { cat "build/$1.log"; return 1; }; cmake --build "build/$1"; }
+
+attribute() { sed -n "s/.*<testsuite[^>]* $1=\"\([0-9]*\)\".*/\1/p;/<testsuite/,/>/s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1; }
+
+run_tests() {  # PRESET [WRAPPER...]
+  local preset=$1 from=$SECONDS report=$PWD/build/$1/tests.xml total bad
+  shift
+  echo "== tests of $preset"
+  rm -f "$report"
+  "$@" ctest --test-dir "build/$preset" --output-on-failure -j "$(nproc)" --no-tests=error --output-junit "$report" </dev/null
+  total=$(attribute tests "$report" 2>/dev/null)
+  bad=$(attribute failures "$report" 2>/dev/null)
+  if [ -z "$total" ] || [ "$total" -eq 0 ]; then
+    note 1 "tests of $preset: none ran"
+    return
+  fi
+  passed=$((passed + total - bad))
+  failed=$((failed + bad))
+  if [ "$bad" -gt 0 ]; then
+    failures+=("$bad tests of $preset (see above)")
+  fi
+  echo "== tests of $preset: $((total - bad)) of $total passed, $((SECONDS - from)) s"
+}
+
+mkdir -p build
+if [ $install = yes ]; then
+  step "install" bash cmake/install_dependencies.sh tests || { echo "0 passed, 1 failed"; exit 1; }
+fi
+
+step "includes and sizes" python3 tests/lint/layers.py
+step "clang-format" bash tests/lint/format.sh
+if step "build release" build release; then
+  step "headers alone" bash tests/lint/headers.sh "$(sed -n 's/^-- CUDA headers: \(.*\) (.*/\1/p' build/release.log)"
+  run_tests release
+fi
+
+if [ $quick = no ]; then
+  if step "build asan" build asan; then run_tests asan; fi
+  if step "build tsan" build tsan; then
+    # The sanitizer of g++ 12 cannot live with more random bits in addresses than it knows; run without, where allowed.
+    fixed=()
+    if setarch -R true 2>/dev/null; then fixed=(setarch -R); fi
+    run_tests tsan "${fixed[@]}"
+  fi
+  step "clang-tidy" python3 tests/lint/tidy.py build/release --seconds 600
+fi
+
+echo "== $((SECONDS - started)) s in all"
+for failure in "${failures[@]}"; do
+  echo "FAILED: $failure"
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
