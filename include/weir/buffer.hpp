@@ -27,7 +27,9 @@ class buffer {
     data_ = static_cast<T*>(lane_.allocate(count > most / sizeof(T) ? most : count * sizeof(T), alignment()));
   }
   buffer(buffer&& other) noexcept
-      : lane_(std::move(other.lane_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : lane_(std::move(other.lane_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
   buffer& operator=(buffer&& other) noexcept {
     if (this != &other) {
       reset();

@@ -17,21 +17,21 @@ enum class log_level { off, error, warning, info, debug };
 
 /// Sizes in bytes; in the environment also with the suffixes K, M, G, T (powers of 1024). Times in milliseconds.
 struct WEIR_API config {
-  backend driver = backend::automatic;     ///< WEIR_DRIVER = auto | cuda | sim. auto: cuda where a device is found
-  int simulated_devices = 2;               ///< how many devices a simulated machine gets
+  backend driver = backend::automatic;  ///< WEIR_DRIVER = auto | cuda | sim. auto: cuda where a device is found
+  int simulated_devices = 2;            ///< how many devices a simulated machine gets
   std::uint64_t simulated_memory = std::uint64_t{4} << 30;  ///< memory of each simulated device
-  std::uint64_t limit = 0;                 ///< most physical memory that Weir holds on each device; 0: the device's own
-  std::uint64_t chunk_size = 0;            ///< size of a physical handle; 0: chosen (about 10 MiB, larger for huge requests)
-  std::uint64_t piece_size = 0;            ///< addresses reserved at a time for a lane; 0: the device's memory
+  std::uint64_t limit = 0;       ///< most physical memory that Weir holds on each device; 0: the device's own
+  std::uint64_t chunk_size = 0;  ///< size of a physical handle; 0: chosen (about 10 MiB, larger for huge requests)
+  std::uint64_t piece_size = 0;  ///< addresses reserved at a time for a lane; 0: the device's memory
   std::uint64_t thread_cache = std::uint64_t{16} << 20;  ///< most bytes that one thread caches over all lanes
   std::uint64_t lane_cache = std::uint64_t{32} << 20;    ///< most bytes in the bins of one lane
-  std::chrono::milliseconds growth_patience{100};  ///< wait for the maintenance path before going on without it
-  std::chrono::milliseconds oom_wait{1000};        ///< longest wait for pending frees before a request fails
-  std::chrono::milliseconds idle_after{1000};      ///< a thread cache not used for so long may be drained
-  bool maintenance = true;                 ///< a background thread retires pending frees and drains idle caches
-  bool hardened = false;                   ///< tell two threads that free one block at the same instant apart (C10)
-  bool context_fence = true;               ///< allow the context fence under pressure (design: "Between lanes")
-  log_level log = log_level::warning;      ///< what reaches the default event sink, stderr
+  std::chrono::milliseconds growth_patience{100};        ///< wait for the maintenance path before going on without it
+  std::chrono::milliseconds oom_wait{1000};              ///< longest wait for pending frees before a request fails
+  std::chrono::milliseconds idle_after{1000};            ///< a thread cache not used for so long may be drained
+  bool maintenance = true;             ///< a background thread retires pending frees and drains idle caches
+  bool hardened = false;               ///< tell two threads that free one block at the same instant apart (C10)
+  bool context_fence = true;           ///< allow the context fence under pressure (design: "Between lanes")
+  log_level log = log_level::warning;  ///< what reaches the default event sink, stderr
 
   /// Defaults overridden by the WEIR_ variables of the environment.
   /// Throws `error` (invalid_argument) that names the variable and its value; unknown WEIR_ variables are named too.

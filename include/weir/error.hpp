@@ -35,7 +35,7 @@ class WEIR_API error : public std::runtime_error {
 
 /// What was where when a request could not be served. All sizes in bytes, read at one moment of the failing call.
 struct out_of_memory_report {
-  std::uint64_t asked = 0;         ///< of the failed request
+  std::uint64_t asked = 0;  ///< of the failed request
   int device = 0;
   std::uint64_t capacity = 0;      ///< of the device
   std::uint64_t limit = 0;         ///< Weir's own limit on the device, 0: none

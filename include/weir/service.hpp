@@ -97,7 +97,7 @@ class WEIR_API service {
   /// A pool of its own, named for messages. Lives until the last handle is gone.
   [[nodiscard]] weir::pool make_pool(std::string_view name);
 
-  // --- raw-stream calls: for callers that only have a stream; each asks the driver for the stream's identity (50 ns) --
+  // --- raw-stream calls: for callers that only have a stream; each asks the driver who the stream is (50 ns) --------
 
   [[nodiscard]] void* allocate(std::size_t bytes, int device, stream_t stream,
                                std::size_t alignment = default_alignment);
@@ -106,7 +106,8 @@ class WEIR_API service {
 
   /// In the order of the block's own lane; total (C4).
   void deallocate(void* block) noexcept;
-  /// In the order of `stream`, a stream of the block's device. Never throws; asks the driver, so not for host callbacks.
+  /// In the order of `stream`, a stream of the block's device. Never throws; asks the driver, so not for host
+  /// callbacks.
   void deallocate(void* block, stream_t stream) noexcept;
 
   // --- order -----------------------------------------------------------------------------------------------------
