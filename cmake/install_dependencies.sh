@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.."
 what=${1:-tests}
 build_packages=(g++ cmake ninja-build ccache pkgconf libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev)
 test_packages=(git libgtest-dev libgmock-dev libbenchmark-dev libtbb-dev libhwloc-dev libmimalloc-dev libjemalloc-dev
-  libgoogle-perftools-dev valgrind clang-format clang-tidy python3)
-python_packages=(python3 python3-venv ca-certificates)
+  libgoogle-perftools-dev valgrind libc6-dbg clang-format clang-tidy python3)
+python_packages=(python3-venv ca-certificates)
 
 case $what in
   build) packages=("${build_packages[@]}") ;;

@@ -5,4 +5,4 @@ cd "$(dirname "$0")/../.."
 mode=(--dry-run -Werror)
 [ "${1:-}" = -i ] && mode=(-i)
 git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.h' '*.cu' |
-  xargs -0 -r -n 16 -P "$(nproc)" clang-format "${mode[@]}"
+  xargs -0 -r clang-format "${mode[@]}"
