@@ -6,7 +6,7 @@
 #   --no-install            with either: installs nothing
 set -uo pipefail
 exec 2>&1  # messages stay beside the step they belong to
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 quick=no
 install=yes

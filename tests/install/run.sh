@@ -14,9 +14,10 @@ unset CMAKE_PREFIX_PATH PKG_CONFIG_PATH LD_LIBRARY_PATH weir_DIR
 cmake --install "$build" --prefix "$place/first" >"$place/install.log" || { cat "$place/install.log"; exit 1; }
 # Installed trees get moved (packages, containers): no path of the first place may be left in it.
 mv "$place/first" "$place/prefix"
-for file in $(find "$place/prefix" -name '*.cmake' -o -name '*.pc'); do
-  ! grep -n "$place/first\|$build" "$file" || { echo "$file names the folder it was made in"; exit 1; }
-done
+if grep -rn --include='*.cmake' --include='*.pc' -e "$place/first" -e "$build" "$place/prefix"; then
+  echo "these lines name the folder that the package was made in"
+  exit 1
+fi
 
 run() {
   echo "--- $1"
