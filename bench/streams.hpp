@@ -1,0 +1,47 @@
+#pragma once
+// Device 0 and its streams: a GPU's where there is one, else those of a simulated machine.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weir/config.hpp"
+#include "weir/types.hpp"
+
+namespace weir {
+class service;
+namespace sim {
+class machine;
+}
+namespace driver {
+struct table;
+}
+}  // namespace weir
+
+namespace weir::bench {
+
+class stream_source {
+ public:
+  explicit stream_source(const weir::config& c);
+  stream_source(const stream_source&) = delete;
+  stream_source& operator=(const stream_source&) = delete;
+  ~stream_source();
+
+  [[nodiscard]] weir::stream_t at(std::size_t index);
+  [[nodiscard]] bool gpu() const noexcept { return driver_ != nullptr; }
+  // Why the simulated machine is used; empty on a GPU.
+  [[nodiscard]] const std::string& why_simulated() const noexcept { return why_simulated_; }
+  [[nodiscard]] std::unique_ptr<weir::service> make_service() const;
+
+ private:
+  bool start_gpu();
+
+  weir::config config_;
+  const weir::driver::table* driver_ = nullptr;
+  std::shared_ptr<weir::sim::machine> machine_;
+  std::vector<weir::stream_t> streams_;
+  std::string why_simulated_;
+};
+
+}  // namespace weir::bench
