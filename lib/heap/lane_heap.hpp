@@ -55,6 +55,8 @@ class lane_heap {
 
   /// The owner's (service's) record of this lane, for whoever comes from an address.
   void* owner = nullptr;
+  /// Frees of this lane's blocks are exchanged, not stored (config.hardened).
+  bool hardened = false;
   /// Most bytes in the bins.
   std::atomic<std::uint64_t> bin_limit{std::uint64_t{32} << 20};
 
