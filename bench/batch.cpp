@@ -72,9 +72,7 @@ void batch(benchmark::State& state, const allocator& a) {
 
 void register_batch(environment& env) {
   for (const allocator& a : env.allocators) {
-    benchmark::RegisterBenchmark(("batch/" + a.name).c_str(), [&a](benchmark::State& s) {
-      batch(s, a);
-    })->Unit(benchmark::kMillisecond);
+    register_benchmark("batch/" + a.name, benchmark::kMillisecond, [&a](benchmark::State& s) { batch(s, a); });
   }
 }
 

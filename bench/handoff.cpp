@@ -58,8 +58,9 @@ void register_handoff(environment& env) {
   const std::size_t most = std::max<std::size_t>(std::thread::hardware_concurrency() / 2, 1);
   for (std::size_t pairs = 1; pairs <= most; pairs *= 2) {
     for (const allocator& a : env.allocators) {
-      benchmark::RegisterBenchmark(
-          ("handoff/" + a.name + "/pairs:" + std::to_string(pairs)).c_str(),
+      const std::string name = "handoff/" + a.name + "/pairs:" + std::to_string(pairs);
+      register_benchmark(
+          name, benchmark::kNanosecond,
           [&a, pairs, steps = std::make_shared<std::size_t>(8)](benchmark::State& s) { handoff(s, a, pairs, *steps); });
     }
   }

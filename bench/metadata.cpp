@@ -21,7 +21,7 @@ void metadata(benchmark::State& state, environment& env) {
   std::vector<void*> blocks(blocks_held);
   double metadata = 0;
   double reserved = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     service.trim(0);
     for (void*& block : blocks) block = lane.allocate(block_bytes);
     const weir::device_statistics held = service.statistics().devices.at(0);
@@ -37,9 +37,7 @@ void metadata(benchmark::State& state, environment& env) {
 }  // namespace
 
 void register_metadata(environment& env) {
-  benchmark::RegisterBenchmark("metadata/weir/256", [&env](benchmark::State& s) { metadata(s, env); })
-      ->Iterations(1)
-      ->Unit(benchmark::kMillisecond);
+  register_benchmark("metadata/weir/256", benchmark::kMillisecond, [&env](benchmark::State& s) { metadata(s, env); });
 }
 
 }  // namespace weir::bench

@@ -1,12 +1,10 @@
 // W3: every thread keeps 64 live blocks, log-uniform from 256 B to 1 MiB; a step frees one at random and allocates
 // another in its place. On streams of their own, or all on one stream.
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -76,23 +74,15 @@ void register_as(environment& env, const char* workload, bool one_stream) {
   for (const std::size_t threads : thread_counts()) {
     for (const allocator& a : env.allocators) {
       const std::string name = std::string(workload) + "/" + a.name + "/threads:" + std::to_string(threads);
-      benchmark::RegisterBenchmark(
-          name.c_str(), [&a, threads, one_stream, steps = std::make_shared<std::size_t>(8)](benchmark::State& s) {
-            mixed(s, a, threads, one_stream, *steps);
-          });
+      register_benchmark(name, benchmark::kNanosecond,
+                         [&a, threads, one_stream, steps = std::make_shared<std::size_t>(8)](benchmark::State& s) {
+                           mixed(s, a, threads, one_stream, *steps);
+                         });
     }
   }
 }
 
 }  // namespace
-
-std::vector<std::size_t> thread_counts() {
-  const std::size_t cores = std::max(std::thread::hardware_concurrency(), 2U);
-  std::vector<std::size_t> counts;
-  for (std::size_t n = 1; n < cores; n *= 2) counts.push_back(n);
-  counts.push_back(cores);
-  return counts;
-}
 
 void register_mixed(environment& env) { register_as(env, "mixed", false); }
 void register_shared_stream(environment& env) { register_as(env, "shared_stream", true); }

@@ -18,7 +18,7 @@ void pair(benchmark::State& state, const allocator& a, std::size_t bytes) {
   }
   if (!well) return state.SkipWithError("an allocation failed");
   const stopwatch watch;
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     void* block = a.allocate(bytes, context);
     a.deallocate(block, bytes, context);
   }
@@ -33,8 +33,8 @@ void pair(benchmark::State& state, const allocator& a, std::size_t bytes) {
 void register_pair(environment& env) {
   for (const std::size_t bytes : {std::size_t{512}, std::size_t{64} << 10, std::size_t{4} << 20}) {
     for (const allocator& a : env.allocators) {
-      benchmark::RegisterBenchmark(("pair/" + a.name + "/" + std::to_string(bytes)).c_str(),
-                                   [&a, bytes](benchmark::State& s) { pair(s, a, bytes); });
+      register_benchmark("pair/" + a.name + "/" + std::to_string(bytes), benchmark::kNanosecond,
+                         [&a, bytes](benchmark::State& s) { pair(s, a, bytes); });
     }
   }
 }

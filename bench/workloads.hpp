@@ -6,6 +6,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "environment.hpp"
 #include "team.hpp"
@@ -21,6 +24,10 @@ void register_metadata(environment& env);       // host memory of Weir's own rec
 
 // Thread counts worth measuring on this machine: 1, 2, 4, ... up to its cores, at least to 2.
 std::vector<std::size_t> thread_counts();
+
+// Registers under exactly that name.
+void register_benchmark(const std::string& name, benchmark::TimeUnit unit,
+                        const std::function<void(benchmark::State&)>& run);
 
 class stopwatch {
  public:
