@@ -18,10 +18,8 @@ environment::environment(options o) : options_(std::move(o)) {
   if (!gpu()) note("simulated device: " + streams_->why_simulated());
   add_weir_allocators(*this);
   add_host_allocators(*this);
-  if (gpu()) {
-    add_cuda_allocators(*this);
-    add_plugins(*this);
-  }
+  if (gpu()) add_cuda_allocators(*this);
+  add_plugins(*this);
   if (options_.reverse) std::reverse(allocators.begin(), allocators.end());
 }
 

@@ -24,6 +24,7 @@ void add_plugin(environment& env, const std::string& path) {
     return env.note(path + " is of version " + std::to_string(peer->version) + " of peer.h, not " +
                     std::to_string(WEIR_BENCH_PEER_VERSION));
   }
+  if (peer->needs_gpu != 0 && !env.gpu()) return env.note(std::string(peer->name) + " needs a GPU");
   if (const char* fault = peer->init()) return env.note(std::string(peer->name) + ": " + fault);
   allocator a;
   a.name = peer->name;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <thread>
 
 #include "workloads.hpp"
@@ -8,7 +9,14 @@ namespace weir::bench {
 void register_benchmark([[maybe_unused]] const std::string& name, [[maybe_unused]] benchmark::TimeUnit unit,
                         [[maybe_unused]] const std::function<void(benchmark::State&)>& run) {
 #ifndef __clang_analyzer__  // which sees a leak inside the library's own header
-  benchmark::RegisterBenchmark(name.c_str(), [run](benchmark::State& state) { run(state); })->Unit(unit);
+  const auto guarded = [run](benchmark::State& state) {
+    try {
+      run(state);
+    } catch (const std::exception& fault) {
+      state.SkipWithError(fault.what());  // out of memory, say: the other benchmarks go on
+    }
+  };
+  benchmark::RegisterBenchmark(name.c_str(), guarded)->Unit(unit);
 #endif
 }
 

@@ -24,7 +24,7 @@ void deallocate(void* block, std::size_t, void*) { (void)pool->DeviceFree(0, blo
 
 void thread_init() { (void)cudaSetDevice(0); }
 
-constexpr weir_bench_peer table{WEIR_BENCH_PEER_VERSION, "cub", init, allocate, deallocate, thread_init};
+constexpr weir_bench_peer table{WEIR_BENCH_PEER_VERSION, 1, "cub", init, allocate, deallocate, thread_init};
 
 }  // namespace
 

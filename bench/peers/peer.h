@@ -17,6 +17,7 @@ extern "C" {
 
 struct weir_bench_peer {
   int version;                                   /* WEIR_BENCH_PEER_VERSION */
+  int needs_gpu;                                 /* 1: left out where the streams are simulated */
   const char* name;                              /* as it shall stand in the benchmarks' names */
   const char* (*init)(void);                     /* null, or one line that says why it cannot work */
   void* (*allocate)(size_t bytes, void* stream); /* null when it fails; throws nothing */

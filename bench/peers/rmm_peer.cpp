@@ -44,7 +44,7 @@ void deallocate(void* block, std::size_t bytes, void* stream) {
 
 void thread_init() { (void)cudaSetDevice(0); }
 
-constexpr weir_bench_peer table{WEIR_BENCH_PEER_VERSION, "rmm", init, allocate, deallocate, thread_init};
+constexpr weir_bench_peer table{WEIR_BENCH_PEER_VERSION, 1, "rmm", init, allocate, deallocate, thread_init};
 
 }  // namespace
 

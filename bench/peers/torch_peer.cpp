@@ -37,7 +37,7 @@ void deallocate(void* block, std::size_t, void*) { pool::raw_delete(block); }
 
 void thread_init() { (void)cudaSetDevice(0); }
 
-constexpr weir_bench_peer table{WEIR_BENCH_PEER_VERSION, "pytorch", init, allocate, deallocate, thread_init};
+constexpr weir_bench_peer table{WEIR_BENCH_PEER_VERSION, 1, "pytorch", init, allocate, deallocate, thread_init};
 
 }  // namespace
 

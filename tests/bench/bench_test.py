@@ -1,4 +1,7 @@
-"""weir_bench has the names it promises and runs them; compare.py reckons right. Usage: bench_test.py WEIR_BENCH"""
+"""weir_bench has the names it promises and runs them; compare.py reckons right. Usage:
+
+  bench_test.py WEIR_BENCH FOLDER_OF_THE_COUNTING_PLUGIN
+"""
 
 import json
 import os
@@ -11,6 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPARE = ROOT / "bench" / "compare.py"
 BENCH = sys.argv.pop(1)
+PEERS = sys.argv.pop(1)
 
 
 def run(*command):
@@ -44,6 +48,18 @@ class Bench(unittest.TestCase):
                 continue
             self.assertGreater(entry["pairs_per_second"], 0, entry)
             self.assertGreater(entry["ns_per_pair"], 0, entry)
+
+    def test_a_plugin_is_found_and_gives_everything_back(self):
+        done = run(BENCH, f"--peers={PEERS}", "--benchmark_filter=/counting(/|$)", "--benchmark_min_time=0.001")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("pair/counting/512", "mixed/counting/threads:2", "handoff/counting/pairs:1", "batch/counting"):
+            self.assertIn(name, done.stdout)
+        self.assertRegex(done.stdout, r"plugin: 0 live, [1-9]\d* threads")
+
+    def test_a_folder_of_peers_that_is_missing_is_noted(self):
+        done = run(BENCH, "--peers=/nonexistent", "--peers_verbose", "--benchmark_list_tests")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("note: cannot list /nonexistent", done.stderr)
 
     def test_an_unknown_option_is_named(self):
         done = run(BENCH, "--pears=x")
