@@ -54,7 +54,7 @@ def main():
         changed = changed_since(options.changed)
         sources = [path for path in sources if path in changed]
     headers = sorted(path for folder in ("include", *FOLDERS) for path in (ROOT / folder).rglob("*.h*"))
-    common = digest(ROOT / ".clang-tidy", *headers)
+    common = digest(ROOT / ".clang-tidy", ROOT / "tests" / ".clang-tidy", *headers)
     passed = options.build / "tidy"
     passed.mkdir(exist_ok=True)
     end = time.monotonic() + options.seconds
