@@ -20,61 +20,64 @@
 namespace weir::cache {
 
 namespace detail {
-constexpr auto make_code_of_granules() {
-  std::array<heap::state_byte, heap::class_of_granules.size()> table{};
-  for (std::size_t i = 1; i < table.size(); ++i) table[i] = heap::code_of(heap::class_of_granules[i]);
+
+// Where the bin of a size lies in a lane cache. Entry i: bytes in (i * 256, (i + 1) * 256].
+constexpr auto make_bin_offsets() {
+  std::array<std::uint16_t, heap::class_of_granules.size() - 1> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::size_t index =
+        static_cast<heap::state_byte>(heap::code_of(heap::class_of_granules[i + 1]) | heap::live_bit);
+    table[i] = static_cast<std::uint16_t>(offsetof(lane_cache, bins) + index * sizeof(cache_bin));
+  }
   return table;
 }
-inline constexpr auto code_of_granules = make_code_of_granules();
+inline constexpr auto bin_offsets = make_bin_offsets();
+static_assert(offsetof(lane_cache, bins) + 256 * sizeof(cache_bin) < 1u << 16);
+
+// One base register for all fields of the bin; left alone, compilers compute each field's address anew.
+WEIR_FAST_PATH cache_bin* bin_at(lane_cache* c, std::size_t offset) noexcept {
+  auto* b = reinterpret_cast<cache_bin*>(reinterpret_cast<char*>(c) + offset);
+#if defined(__GNUC__)
+  __asm__("" : "+r"(b));
+#endif
+  return b;
+}
+
 }  // namespace detail
 
-/// REQUIRES: 1 <= bytes <= max_small_bytes.
-constexpr heap::state_byte code_for(std::size_t bytes) noexcept {
-  return detail::code_of_granules[(bytes + heap::granule_bytes - 1) >> heap::granule_shift];
-}
-
-/// Makes a free block live: its state byte and its waste. The waste goes first: a block of one granule has no room for
-/// it, and the state overwrites it.
-WEIR_FAST_PATH void make_live(heap::atomic_state* state, const cache_bin& b, heap::state_byte code,
-                              std::uint32_t waste) noexcept {
+/// Makes a free block live: its waste (in the class's units) and its state byte. The waste goes first: a block of one
+/// granule has no room for it, and the state overwrites it.
+WEIR_FAST_PATH void make_live(const cache_bin& b, heap::atomic_state* state, std::uint32_t waste) noexcept {
   state[b.waste_offset].store(static_cast<heap::state_byte>(waste), std::memory_order_relaxed);
-  state[0].store(code | heap::live_bit, std::memory_order_relaxed);
+  state[0].store(b.live_state, std::memory_order_relaxed);
 }
 
-/// The waste of a block in its class's units (at most 127).
-WEIR_FAST_PATH std::uint32_t waste_of(const cache_bin& b, std::size_t bytes) noexcept {
-  return (b.block_bytes - static_cast<std::uint32_t>(bytes)) >> b.waste_shift;
-}
-
-/// A block of the lane from the thread's cache, or null: a miss, zero bytes, or more than max_small_bytes.
-WEIR_FAST_PATH void* allocate_hit(std::uint32_t lane_number, std::size_t bytes) noexcept {
-  if (bytes - 1 >= max_small_bytes) [[unlikely]]
-    return nullptr;
-  thread_cache* t = current;
-  if (t == nullptr) [[unlikely]]
-    return nullptr;
-  lane_cache* c = t->lanes[lane_number].load(std::memory_order_relaxed);  // only this thread stores it
+/// A block of the lane from the thread's cache; else what `miss()` gives: the cache has none, or `bytes` is zero or
+/// more than max_small_bytes.
+template <class Miss>
+WEIR_FAST_PATH void* allocate_hit(std::uint32_t lane_number, std::size_t bytes,
+                                  Miss&& miss) noexcept(noexcept(miss())) {
+  const std::size_t less_one = bytes - 1;
+  if (less_one >= max_small_bytes) [[unlikely]]
+    return miss();
+  lane_cache* c = current->lanes[lane_number].load(std::memory_order_relaxed);  // only this thread stores it
   if (c == nullptr) [[unlikely]]
-    return nullptr;
-  const heap::state_byte code = code_for(bytes);
-  cache_bin& b = c->bins[code];
+    return miss();
+  cache_bin& b = *detail::bin_at(c, detail::bin_offsets[less_one >> heap::granule_shift]);
   if (!c->owner.enter()) [[unlikely]] {
     c->owner.leave();
-    return nullptr;
+    return miss();
   }
-  const std::uint32_t count = b.count.load(std::memory_order_relaxed);
-  if (count == 0) [[unlikely]] {
+  cached_block* top = b.top.load(std::memory_order_relaxed);
+  if (top == b.bottom) [[unlikely]] {
     c->owner.leave();
-    return nullptr;
+    return miss();
   }
-  void* block = b.slots[count - 1];
-  b.count.store(count - 1, std::memory_order_relaxed);
-  const std::uint32_t waste = waste_of(b, bytes) & b.waste_mask;
-  add(b.allocations, std::uint64_t{1});
-  add(b.waste, std::int64_t{waste});
-  const auto address = reinterpret_cast<std::uint64_t>(block);
-  heap::atomic_state* states = heap::range_table[address >> heap::slot_shift].states.load(std::memory_order_relaxed);
-  make_live(states + heap::granule_in_slot(address), b, code, waste);
+  --top;
+  void* block = top->address;
+  b.top.store(top, std::memory_order_relaxed);
+  count_one(b.allocations);
+  make_live(b, top->state, (b.block_bytes - static_cast<std::uint32_t>(bytes)) >> b.waste_shift);
   c->owner.leave();
   return block;
 }
@@ -82,40 +85,38 @@ WEIR_FAST_PATH void* allocate_hit(std::uint32_t lane_number, std::size_t bytes) 
 /// No lane named: the block's own.
 inline constexpr std::uint32_t own_lane = 0xffffffff;
 
-/// Puts a live block into the thread's cache of its lane. False: not a hit, nothing was changed. `lane_number`: the
-/// lane in whose order it is freed.
-WEIR_FAST_PATH bool deallocate_hit(void* block, std::uint32_t lane_number = own_lane) noexcept {
+/// Puts a live block into the thread's cache of its lane. False: no hit, nothing was changed. Named: `lane_number` is
+/// the lane in whose order it is freed, and must be the block's own.
+template <bool Named>
+WEIR_FAST_PATH bool deallocate_hit(void* block, std::uint32_t lane_number) noexcept {
   const auto address = reinterpret_cast<std::uint64_t>(block);
+  // Beyond 48 bits, or not a granule's start: one test for both.
+  if ((address & ~((std::uint64_t{heap::range_count} << heap::slot_shift) - heap::granule_bytes)) != 0) [[unlikely]] {
+    return false;
+  }
   const std::uint64_t index = address >> heap::slot_shift;
-  if (index >= heap::range_count || (address & (heap::granule_bytes - 1)) != 0) [[unlikely]]
+  const std::uint32_t lane = heap::range_lane[index].load(std::memory_order_acquire);
+  // Addresses that are not ours have lane 0, which no thread has a cache of.
+  if (Named && lane != lane_number) [[unlikely]]
     return false;
-  const heap::range_entry& e = heap::range_table[index];
-  heap::atomic_state* states = e.states.load(std::memory_order_acquire);
-  thread_cache* t = current;
-  if (states == nullptr || t == nullptr) [[unlikely]]
+  lane_cache* c = current->lanes[lane].load(std::memory_order_relaxed);
+  if (c == nullptr) [[unlikely]]
     return false;
-  heap::atomic_state* state = states + heap::granule_in_slot(address);
-  const std::uint32_t byte = state[0].load(std::memory_order_relaxed);
-  const std::uint32_t lane = e.lane.load(std::memory_order_relaxed);
-  lane_cache* c = t->lanes[lane].load(std::memory_order_relaxed);
-  if (byte < heap::live_bit || c == nullptr) [[unlikely]]
-    return false;
-  if (lane_number != own_lane && lane != lane_number) [[unlikely]]
-    return false;
-  cache_bin& b = c->bins[byte & heap::code_mask];
+  heap::atomic_state* state = heap::state_of(address);
+  const heap::state_byte byte = state->load(std::memory_order_relaxed);
+  cache_bin& b = *detail::bin_at(c, offsetof(lane_cache, bins) + byte * sizeof(cache_bin));
   if (!c->owner.enter()) [[unlikely]] {
     c->owner.leave();
     return false;
   }
-  const std::uint32_t count = b.count.load(std::memory_order_relaxed);
-  if (count >= b.capacity) [[unlikely]] {
+  cached_block* top = b.top.load(std::memory_order_relaxed);
+  if (top >= b.end) [[unlikely]] {
     c->owner.leave();
     return false;
   }
-  add(b.waste, -std::int64_t{state[b.waste_offset].load(std::memory_order_relaxed) & b.waste_mask});
-  b.slots[count] = block;
-  b.count.store(count + 1, std::memory_order_relaxed);
-  state[0].store(static_cast<heap::state_byte>(byte & heap::code_mask), std::memory_order_relaxed);
+  *top = {block, state};
+  b.top.store(top + 1, std::memory_order_relaxed);
+  state->store(b.free_state, std::memory_order_relaxed);
   c->owner.leave();
   return true;
 }

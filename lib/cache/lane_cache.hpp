@@ -2,8 +2,8 @@
 // What one thread keeps of one lane: for each size class a stack of free blocks. Worked in by one thread at a time
 // (owner_word.hpp); counts are atomics only so that statistics may read them.
 //
-// Invariants: count <= capacity <= the class's magazine_limit, except for codes that are no class: their capacity is 0,
-// which sends frees of runs, used and pending blocks, and all misuse to the slow path without a branch of its own.
+// Invariant: count <= capacity <= the class's magazine_limit. Bins are indexed by state code. A code that is no class
+// has capacity 0: frees of runs and used blocks go to the slow path without a branch of their own.
 
 #include <array>
 #include <atomic>
@@ -17,19 +17,32 @@ namespace weir::cache {
 
 struct thread_cache;
 
-struct cache_bin {
-  std::atomic<std::uint32_t> count;  // written by the owner only
-  std::uint32_t capacity;            // earned; 0 in hardened mode, where every free takes the slow path
-  void** slots;
+/// A free block, and where its state byte is: a hit then need not look it up.
+struct cached_block {
+  void* address;
+  heap::atomic_state* state;
+};
+
+/// A stack of free blocks, and what a hit needs to know of the class.
+struct alignas(64) cache_bin {
+  std::atomic<cached_block*> top;  // above the uppermost block; written by the owner only
+  cached_block* bottom;
+  cached_block* end;                       // bottom + capacity; in hardened mode bottom: every free takes the slow path
   std::atomic<std::uint64_t> allocations;  // hits and refills
-  std::atomic<std::int64_t> waste;         // of blocks allocated here, less those freed here, in the class's units
   std::uint32_t block_bytes;
   std::uint8_t waste_shift;
   std::uint8_t waste_offset;
-  std::uint8_t waste_mask;
+  heap::state_byte live_state;  // its own index
+  heap::state_byte free_state;
   std::uint8_t limit;  // magazine_limit
+
+  [[nodiscard]] std::uint32_t count() const noexcept {
+    return static_cast<std::uint32_t>(top.load(std::memory_order_relaxed) - bottom);
+  }
+  [[nodiscard]] std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(end - bottom); }
+  void set_count(std::uint32_t n) noexcept { top.store(bottom + n, std::memory_order_relaxed); }
 };
-static_assert(sizeof(cache_bin) == 40);
+static_assert(sizeof(cache_bin) == 64);
 
 constexpr std::uint32_t total_slots() {
   std::uint32_t sum = 0;
@@ -38,6 +51,7 @@ constexpr std::uint32_t total_slots() {
 }
 
 struct alignas(64) lane_cache {
+  std::array<cache_bin, 256> bins{};  // first: a state byte is all it takes to find one
   owner_word<> owner;
   heap::lane_heap* heap = nullptr;
   thread_cache* thread = nullptr;
@@ -45,8 +59,9 @@ struct alignas(64) lane_cache {
   std::atomic<std::uint32_t> next{0};       // link of the stack of unused ones
   std::uint32_t index = 0;
   std::uint32_t steal_hand = 0;  // whose capacity is taken next when the budget is spent
-  std::array<cache_bin, heap::code_mask + 1> bins{};
-  std::array<void*, total_slots()> slots{};
+  std::array<cached_block, total_slots()> slots{};
+
+  cache_bin& bin_of(std::uint32_t cls) noexcept { return bins[heap::code_of(cls) | heap::live_bit]; }
 
   /// Empty, for `lane`, owned by the calling thread's cache.
   void start(heap::lane_heap& lane, thread_cache& t, bool captured) noexcept;
@@ -61,10 +76,14 @@ struct alignas(64) lane_cache {
   void forget_capacity() noexcept;
 };
 
-/// Owner-only counters that others read: a plain add, no read-modify-write.
-template <class T>
-inline void add(std::atomic<T>& counter, T by) noexcept {
-  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+/// A counter that only the owner changes and others read: no read-modify-write. One instruction where the compiler
+/// would take three.
+inline void count_one(std::atomic<std::uint64_t>& counter) noexcept {
+#if defined(__x86_64__) && !WEIR_CACHE_SEQ_CST
+  __asm__("incq %0" : "+m"(counter));
+#else
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+#endif
 }
 
 }  // namespace weir::cache

@@ -1,7 +1,6 @@
 #include "cache/miss.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "cache/fast_path.hpp"
 
@@ -9,22 +8,24 @@ namespace weir::cache {
 
 namespace {
 
-// Moves `count` blocks from the bottom of the bin, the ones used longest ago, to the lane.
-void flush_oldest(lane_cache& c, heap::state_byte code, std::uint32_t count) noexcept {
-  cache_bin& b = c.bins[code];
-  void* out[heap::magazine::capacity];
-  const std::uint32_t have = b.count.load(std::memory_order_relaxed);
-  std::memcpy(out, b.slots, count * sizeof(void*));
-  std::memmove(b.slots, b.slots + count, (have - count) * sizeof(void*));
-  b.count.store(have - count, std::memory_order_relaxed);
-  c.heap->flush(heap::class_of_code(code), out, count);
+void put(cache_bin& b, std::uint32_t at, void* block) noexcept {
+  b.bottom[at] = {block, heap::state_of(reinterpret_cast<std::uint64_t>(block))};
 }
 
-void flush_to(lane_cache& c, heap::state_byte code, std::uint32_t most) noexcept {
-  cache_bin& b = c.bins[code];
-  while (b.count.load(std::memory_order_relaxed) > most) {
-    flush_oldest(c, code, std::min(b.count.load(std::memory_order_relaxed) - most, heap::magazine::capacity));
-  }
+// Moves `count` blocks from the bottom of the bin, the ones used longest ago, to the lane.
+void flush_oldest(lane_cache& c, std::uint32_t cls, std::uint32_t count) noexcept {
+  cache_bin& b = c.bin_of(cls);
+  void* out[heap::magazine::capacity];
+  const std::uint32_t have = b.count();
+  for (std::uint32_t i = 0; i < count; ++i) out[i] = b.bottom[i].address;
+  std::copy(b.bottom + count, b.bottom + have, b.bottom);
+  b.set_count(have - count);
+  c.heap->flush(cls, out, count);
+}
+
+void flush_to(lane_cache& c, std::uint32_t cls, std::uint32_t most) noexcept {
+  const cache_bin& b = c.bin_of(cls);
+  while (b.count() > most) flush_oldest(c, cls, std::min(b.count() - most, heap::magazine::capacity));
 }
 
 // Takes capacity from other bins of this cache, round robin, until `bytes` of the budget are free.
@@ -33,68 +34,67 @@ bool steal(lane_cache& c, const cache_bin& for_bin, std::uint64_t bytes) noexcep
   thread_cache& t = *c.thread;
   const auto short_of = [&] { return t.capacity_bytes.load(std::memory_order_relaxed) + bytes > budget; };
   for (std::uint32_t tries = 0; tries < heap::class_count && short_of(); ++tries) {
-    const auto code = heap::code_of(c.steal_hand++ % heap::class_count);
-    cache_bin& victim = c.bins[code];
-    if (&victim == &for_bin || victim.capacity == 0) continue;
-    const std::uint32_t left = victim.capacity / 2;
-    t.capacity_bytes.fetch_sub(std::uint64_t{victim.capacity - left} * victim.block_bytes, std::memory_order_relaxed);
-    victim.capacity = left;
-    flush_to(c, code, left);
+    const std::uint32_t other = c.steal_hand++ % heap::class_count;
+    cache_bin& victim = c.bin_of(other);
+    const std::uint32_t capacity = victim.capacity();
+    if (&victim == &for_bin || capacity == 0) continue;
+    const std::uint32_t left = capacity / 2;
+    t.capacity_bytes.fetch_sub(std::uint64_t{capacity - left} * victim.block_bytes, std::memory_order_relaxed);
+    victim.end = victim.bottom + left;
+    flush_to(c, other, left);
   }
   return !short_of();
 }
 
-// A miss earns capacity: twice as much up to the class's limit, within the thread's budget. In hardened mode capacity
-// stays 0 (every free takes the slow path), so the limit itself counts.
-std::uint32_t earn(lane_cache& c, heap::state_byte code) noexcept {
-  cache_bin& b = c.bins[code];
-  if (c.heap->hardened) return b.limit;
-  const std::uint32_t wanted = std::min<std::uint32_t>(b.limit, std::max(1u, b.capacity * 2));
-  if (wanted > b.capacity) {
-    const std::uint64_t bytes = std::uint64_t{wanted - b.capacity} * b.block_bytes;
-    if (steal(c, b, bytes)) {
-      c.thread->capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
-      b.capacity = wanted;
-    }
-  }
-  return b.capacity;
+// How many blocks the bin may keep. In hardened mode `end` stays at the bottom, so the limit itself counts.
+std::uint32_t room_of(const lane_cache& c, const cache_bin& b) noexcept {
+  return c.heap->hardened ? b.limit : b.capacity();
 }
 
-void* make_live_in(lane_cache& c, heap::state_byte code, void* block, std::size_t bytes) noexcept {
-  cache_bin& b = c.bins[code];
-  // An aligned request may take a larger class than its size: the waste is then more than the byte holds.
-  const std::uint32_t waste = std::min(waste_of(b, bytes), 127u) & b.waste_mask;
-  add(b.allocations, std::uint64_t{1});
-  add(b.waste, std::int64_t{waste});
-  const auto address = reinterpret_cast<std::uint64_t>(block);
-  const heap::slot* s = heap::find_slot(address);
-  make_live(s->states + heap::granule_in_slot(address), b, code, waste);
+// A miss earns capacity: twice as much up to the class's limit, within the thread's budget.
+std::uint32_t earn(lane_cache& c, std::uint32_t cls) noexcept {
+  cache_bin& b = c.bin_of(cls);
+  const std::uint32_t capacity = room_of(c, b);
+  const std::uint32_t wanted = std::min<std::uint32_t>(b.limit, std::max(1u, capacity * 2));
+  if (wanted <= capacity) return capacity;
+  const std::uint64_t bytes = std::uint64_t{wanted - capacity} * b.block_bytes;
+  if (!steal(c, b, bytes)) return capacity;
+  c.thread->capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  b.end = b.bottom + wanted;
+  return wanted;
+}
+
+// An aligned request may take a larger class than its size: its waste is then more than the byte holds.
+std::uint32_t waste_of(std::uint32_t block_bytes, std::uint32_t shift, std::size_t bytes) noexcept {
+  return std::min((block_bytes - static_cast<std::uint32_t>(bytes)) >> shift, 127u);
+}
+
+void* make_live_in(cache_bin& b, void* block, std::size_t bytes) noexcept {
+  count_one(b.allocations);
+  make_live(b, heap::state_of(reinterpret_cast<std::uint64_t>(block)), waste_of(b.block_bytes, b.waste_shift, bytes));
   return block;
 }
 
-// Without a thread cache: the same with the lane's own counters.
+// Without a thread cache: the same with the lane's own counter.
 void* make_live_alone(heap::lane_heap& lane, std::uint32_t cls, void* block, std::size_t bytes) noexcept {
   const heap::class_info& k = heap::classes[cls];
-  const std::uint32_t waste =
-      std::min((k.bytes - static_cast<std::uint32_t>(bytes)) >> k.waste_shift, 127u) & k.waste_mask;
+  cache_bin b{};
+  b.waste_offset = k.waste_offset;
+  b.live_state = heap::code_of(cls) | heap::live_bit;
   lane.allocations.fetch_add(1, std::memory_order_relaxed);
-  lane.waste_units[cls].fetch_add(waste, std::memory_order_relaxed);
-  const auto address = reinterpret_cast<std::uint64_t>(block);
-  heap::atomic_state* state = heap::find_slot(address)->states + heap::granule_in_slot(address);
-  state[k.waste_offset].store(static_cast<heap::state_byte>(waste), std::memory_order_relaxed);
-  state[0].store(heap::code_of(cls) | heap::live_bit, std::memory_order_relaxed);
+  make_live(b, heap::state_of(reinterpret_cast<std::uint64_t>(block)), waste_of(k.bytes, k.waste_shift, bytes));
   return block;
 }
 
 // Keeps what of `blocks` fits, the rest goes to the lane.
-void store(lane_cache& c, heap::state_byte code, void** blocks, std::uint32_t count, std::uint32_t capacity) noexcept {
-  cache_bin& b = c.bins[code];
-  const std::uint32_t have = b.count.load(std::memory_order_relaxed);
+void store(lane_cache& c, std::uint32_t cls, void** blocks, std::uint32_t count, std::uint32_t capacity) noexcept {
+  cache_bin& b = c.bin_of(cls);
+  const std::uint32_t have = b.count();
   const std::uint32_t fits = std::min(count, capacity > have ? capacity - have : 0);
   const std::uint32_t rest = count - fits;
-  if (rest != 0) c.heap->flush(heap::class_of_code(code), blocks, rest);
-  std::memcpy(b.slots + have, blocks + rest, fits * sizeof(void*));
-  b.count.store(have + fits, std::memory_order_relaxed);
+  if (rest != 0) c.heap->flush(cls, blocks, rest);
+  for (std::uint32_t i = 0; i < fits; ++i) put(b, have + i, blocks[rest + i]);
+  b.set_count(have + fits);
 }
 
 }  // namespace
@@ -105,22 +105,21 @@ void* allocate_miss(heap::lane_heap& lane, std::uint32_t cls, std::size_t bytes,
   if (c == nullptr) {
     return lane.refill(cls, blocks, 1, thorough) == 0 ? nullptr : make_live_alone(lane, cls, blocks[0], bytes);
   }
-  const heap::state_byte code = heap::code_of(cls);
-  cache_bin& b = c->bins[code];
+  cache_bin& b = c->bin_of(cls);
   void* block = nullptr;
-  if (const std::uint32_t have = b.count.load(std::memory_order_relaxed); have != 0) {
-    block = b.slots[have - 1];
-    b.count.store(have - 1, std::memory_order_relaxed);
+  if (const std::uint32_t have = b.count(); have != 0) {
+    block = b.bottom[have - 1].address;
+    b.set_count(have - 1);
   } else {
-    const std::uint32_t capacity = earn(*c, code);
+    const std::uint32_t capacity = earn(*c, cls);
     const std::uint32_t want = std::clamp(capacity, 1u, heap::classes[cls].batch);
     const std::uint32_t got = lane.refill(cls, blocks, want, thorough);
     if (got != 0) {
       block = blocks[got - 1];
-      store(*c, code, blocks, got - 1, capacity);
+      store(*c, cls, blocks, got - 1, capacity);
     }
   }
-  if (block != nullptr) make_live_in(*c, code, block, bytes);
+  if (block != nullptr) make_live_in(b, block, bytes);
   c->owner.leave();
   return block;
 }
@@ -132,12 +131,11 @@ void* allocate_from(heap::lane_heap& lane, std::uint32_t first_page, std::uint32
     lane.refill_from(first_page, cls, blocks, 1);
     return make_live_alone(lane, cls, blocks[0], bytes);
   }
-  const heap::state_byte code = heap::code_of(cls);
-  const std::uint32_t capacity = c->heap->hardened ? c->bins[code].limit : c->bins[code].capacity;
+  const std::uint32_t capacity = room_of(*c, c->bin_of(cls));
   const std::uint32_t want = std::clamp(capacity, 1u, heap::classes[cls].batch);
   const std::uint32_t got = lane.refill_from(first_page, cls, blocks, want);
-  store(*c, code, blocks, got - 1, capacity);
-  make_live_in(*c, code, blocks[got - 1], bytes);
+  store(*c, cls, blocks, got - 1, capacity);
+  make_live_in(c->bin_of(cls), blocks[got - 1], bytes);
   c->owner.leave();
   return blocks[got - 1];
 }
@@ -149,19 +147,18 @@ void keep(heap::lane_heap& lane, std::uint32_t cls, void* block) noexcept {
   };
   lane_cache* c = enter_lane(lane);
   if (c == nullptr) return give();
-  const heap::state_byte code = heap::code_of(cls);
-  cache_bin& b = c->bins[code];
-  std::uint32_t capacity = c->heap->hardened ? b.limit : b.capacity;
-  if (b.count.load(std::memory_order_relaxed) >= capacity) {
-    capacity = earn(*c, code);
-    if (b.count.load(std::memory_order_relaxed) >= capacity && capacity > 1) {
-      flush_oldest(*c, code, std::min(capacity / 2, heap::magazine::capacity));
+  cache_bin& b = c->bin_of(cls);
+  std::uint32_t capacity = room_of(*c, b);
+  if (b.count() >= capacity) {
+    capacity = earn(*c, cls);
+    if (b.count() >= capacity && capacity > 1) {
+      flush_oldest(*c, cls, std::min(capacity / 2, heap::magazine::capacity));
     }
   }
-  const std::uint32_t count = b.count.load(std::memory_order_relaxed);
+  const std::uint32_t count = b.count();
   if (count < capacity) {
-    b.slots[count] = block;
-    b.count.store(count + 1, std::memory_order_relaxed);
+    put(b, count, block);
+    b.set_count(count + 1);
   } else {
     give();
   }

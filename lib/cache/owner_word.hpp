@@ -53,7 +53,14 @@ class owner_word {
     } else {
       in_use_.store(1, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the taker's barrier orders the processor
+#if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
+      // The next line's load and test as one instruction; on x86 every load is an acquire.
+      bool busy;
+      __asm__ volatile("testb %2, %1" : "=@ccnz"(busy) : "m"(word_), "i"(state_mask | capture_flag) : "memory");
+      return !busy;
+#else
       return (word_.load(std::memory_order_acquire) & (state_mask | capture_flag)) == 0;  // pairs with (2)
+#endif
     }
   }
   /// (1) release: what was done inside; pairs with the taker's acquire in `idle`.

@@ -87,10 +87,10 @@ void forget_caches(std::uint32_t lane_number) noexcept {
   take_some(
       lane_number, true, [](lane_cache&) { return true; },
       [](lane_cache& c) {
-        for (cache_bin& b : c.bins) {
-          b.count.store(0, std::memory_order_relaxed);
+        for (std::uint32_t k = 0; k < heap::class_count; ++k) {
+          cache_bin& b = c.bin_of(k);
+          b.set_count(0);
           b.allocations.store(0, std::memory_order_relaxed);
-          b.waste.store(0, std::memory_order_relaxed);
         }
         return std::uint64_t{0};
       });

@@ -9,7 +9,8 @@
 
 namespace weir::cache {
 
-constinit thread_local thread_cache* current = nullptr;
+constinit thread_cache no_cache = {};
+constinit thread_local thread_cache* current = &no_cache;
 constinit std::atomic<std::uint64_t> thread_budget{std::uint64_t{16} << 20};
 
 namespace {
@@ -46,13 +47,13 @@ auto lane_link() noexcept {
 extern "C" void weir_thread_ends(void* value) {
   auto* t = static_cast<thread_cache*>(value);
   if (t != current || !usable_here()) return;
-  current = nullptr;
+  current = &no_cache;
   ++exit_rounds;
   all.threads_in_use.fetch_sub(1, std::memory_order_relaxed);
   all.orphans.push(t->index, thread_link());
 }
 
-extern "C" void weir_forked_child() { current = nullptr; }
+extern "C" void weir_forked_child() { current = &no_cache; }
 
 // Early, so that the key is one of the first: only their values are stored without a malloc.
 __attribute__((constructor)) void make_key() { all.has_key = pthread_key_create(&all.key, weir_thread_ends) == 0; }
@@ -108,7 +109,7 @@ thread_cache* attach_thread() noexcept {
 }
 
 lane_cache* enter_lane(heap::lane_heap& lane) noexcept {
-  thread_cache* t = current != nullptr ? current : attach_thread();
+  thread_cache* t = current != &no_cache ? current : attach_thread();
   if (t == nullptr) return nullptr;
   std::atomic<lane_cache*>& place = t->lanes[lane.number()];
   if (lane_cache* c = place.load(std::memory_order_relaxed); c != nullptr) {

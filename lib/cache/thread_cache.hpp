@@ -20,8 +20,11 @@ struct thread_cache {
   std::array<std::atomic<lane_cache*>, most_lanes> lanes;  // by lane number
 };
 
-/// The calling thread's cache; null: none yet, none any more, or a forked child.
-extern constinit thread_local thread_cache* current;
+/// A cache with no lane: what a thread has that has none yet, none any more, or that is a forked child's.
+[[gnu::visibility("hidden")]] extern thread_cache no_cache;
+
+/// The calling thread's cache, or &no_cache.
+[[gnu::visibility("hidden")]] extern constinit thread_local thread_cache* current;
 
 /// Most bytes a thread caches over all lanes (config.thread_cache); process-wide, the last service's setting.
 extern std::atomic<std::uint64_t> thread_budget;

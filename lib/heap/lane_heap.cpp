@@ -201,12 +201,14 @@ lane_counts lane_heap::count() const noexcept {
       if (r.kind == run_kind::large) {
         sum.large += bytes;
         sum.large_waste += r.waste;
+        ++sum.live_blocks;
       } else if (r.kind == run_kind::span) {
         const span<>& s = span_at(page);
         const std::uint64_t size = classes[s.cls].bytes;
         sum.in_spans += size * s.blocks;
         sum.free_in_spans += size * s.free_blocks();
         sum.slack += bytes - size * s.blocks;
+        count_blocks(s, sum);
       }
     }
   }
@@ -214,6 +216,22 @@ lane_counts lane_heap::count() const noexcept {
     sum.in_bins += std::uint64_t{bins_[c].blocks.load(std::memory_order_relaxed)} * classes[c].bytes;
   }
   return sum;
+}
+
+void lane_heap::count_blocks(const span<>& s, lane_counts& sum) const noexcept {
+  const class_info& k = classes[s.cls];
+  std::uint64_t address = address_of(s.first_page);
+  for (std::uint32_t i = 0; i < s.blocks; ++i, address += k.bytes) {
+    // The span may begin in an earlier slot than the block.
+    const slot& in = slots_[page_of(slots_[s.first_page / pages_per_slot], address) / pages_per_slot];
+    const atomic_state* state = in.states + granule_in_slot(address);
+    const state_byte byte = state[0].load(std::memory_order_relaxed);
+    if ((byte & live_bit) == 0) continue;
+    sum.live_small += k.bytes;
+    sum.small_waste += std::uint64_t{state_byte(state[k.waste_offset].load(std::memory_order_relaxed) & k.waste_mask)}
+                       << k.waste_shift;
+    ++sum.live_blocks;
+  }
 }
 
 std::size_t lane_heap::metadata_bytes() const noexcept {

@@ -40,7 +40,10 @@ struct lane_counts {
   std::uint64_t in_spans = 0;     // span blocks, free or not
   std::uint64_t free_in_spans = 0;
   std::uint64_t in_bins = 0;
-  std::uint64_t slack = 0;  // tails of spans
+  std::uint64_t slack = 0;        // tails of spans
+  std::uint64_t live_small = 0;   // live span blocks, by their state bytes
+  std::uint64_t small_waste = 0;  // not asked for, of those
+  std::uint64_t live_blocks = 0;  // number of live blocks and runs
 };
 
 class lane_heap {
@@ -103,6 +106,7 @@ class lane_heap {
 
   /// The block that the address lies in, free or not; false where no run covers it. Constant time.
   static bool find(std::uint64_t address, block_place& out) noexcept;
+  /// Walks all runs and blocks: about 1 ns a block.
   [[nodiscard]] lane_counts count() const noexcept;
   /// Host bytes that the records really use.
   [[nodiscard]] std::size_t metadata_bytes() const noexcept;
@@ -118,7 +122,6 @@ class lane_heap {
   // Counts of what bypasses the thread caches.
   std::atomic<std::uint64_t> allocations{0};
   std::atomic<std::uint64_t> frees{0};
-  std::atomic<std::int64_t> waste_units[class_count] = {};
 
  private:
   explicit lane_heap(std::uint32_t number) noexcept : number_(number) {}
@@ -134,6 +137,7 @@ class lane_heap {
   void mark_run(std::uint32_t first, std::uint32_t pages, run_record record) noexcept;
   void unmark_run(std::uint32_t first) noexcept;
   std::uint32_t first_page_of(std::uint32_t page) const noexcept;
+  void count_blocks(const span<>& s, lane_counts& sum) const noexcept;
   void taken_more(std::uint64_t bytes) noexcept;
   void taken_less(std::uint64_t bytes) noexcept { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
 

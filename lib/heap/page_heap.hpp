@@ -39,8 +39,9 @@ class page_heap {
   /// none. May miss a run whose release is under way.
   std::uint32_t claim(std::uint32_t pages, std::uint32_t alignment = 1) noexcept;
 
-  /// As claim, but ignores the bounds, and repeats while claims over several words were in flight or given back (at
-  /// most `tries` times: their owner may be stopped). After it, "none" was true at one moment but for those.
+  /// As claim, but ignores the bounds, and repeats while claims over several words were in flight or given back, or
+  /// pages were released (at most `tries` times: a claim's owner may be stopped). After it, "none" was true at one
+  /// moment but for those.
   std::uint32_t claim_thoroughly(std::uint32_t pages, std::uint32_t alignment = 1, int tries = 100) noexcept;
 
   /// Claims exactly [first, first + pages) if all of it is free.
@@ -82,6 +83,8 @@ class page_heap {
   void raise(std::uint32_t group, const page_bounds& truth) noexcept;
   void raise_around(std::uint32_t first, std::uint32_t pages) noexcept;
   void extend(std::uint32_t end) noexcept;
+  /// Advances with every release.
+  [[nodiscard]] std::uint64_t versions() const noexcept;
 
   static constexpr std::uint64_t mask_of(std::uint32_t bit, std::uint32_t count) noexcept {
     return (count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << bit;

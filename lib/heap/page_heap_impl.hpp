@@ -46,12 +46,25 @@ template <template <class> class Atom>
 std::uint32_t page_heap<Atom>::claim_thoroughly(std::uint32_t pages, std::uint32_t alignment, int tries) noexcept {
   for (;;) {
     const std::uint64_t before = claims_.load(std::memory_order_seq_cst);
+    const std::uint64_t releases = versions();
     const std::uint32_t page = claim_within(0, extent(), pages, alignment);
     if (page != none) return page;
-    // A claim in flight, or given back since, may have hidden the run: explored in m_claim.
-    const bool undisturbed = (before & 0xffffffff) == 0 && claims_.load(std::memory_order_seq_cst) == before;
+    // A claim in flight, or given back since, may have hidden the run: explored in m_claim. So may a release behind the
+    // search with a claim before it: pages were free all the time, but never where it looked. Without a release the
+    // free pages only became fewer, so what was not found was not there at the end.
+    const bool undisturbed =
+        (before & 0xffffffff) == 0 && versions() == releases && claims_.load(std::memory_order_seq_cst) == before;
     if (undisturbed || --tries <= 0) return none;
   }
+}
+
+template <template <class> class Atom>
+std::uint64_t page_heap<Atom>::versions() const noexcept {
+  std::uint64_t sum = 0;
+  const std::uint32_t groups = (extent() + group_pages - 1) / group_pages;
+  for (std::uint32_t g = 0; g < groups; ++g)
+    sum += page_bounds::unpack(bounds_[g].load(std::memory_order_seq_cst)).version;
+  return sum;
 }
 
 template <template <class> class Atom>

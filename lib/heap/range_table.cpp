@@ -2,20 +2,23 @@
 
 namespace weir::heap {
 
-constinit range_entry range_table[range_count] = {};
+constinit std::atomic<std::uint32_t> range_lane[range_count] = {};
+constinit std::atomic<atomic_state*> range_states[range_count] = {};
+constinit std::atomic<slot*> range_slot[range_count] = {};
 
 void publish_slot(slot& s, std::uint32_t lane_number) noexcept {
-  range_entry& e = range_table[s.base >> slot_shift];
-  e.lane.store(lane_number, std::memory_order_relaxed);
-  e.where.store(&s, std::memory_order_release);
-  // Last: the fast path looks at the states first, and reads the number after it.
-  e.states.store(s.states, std::memory_order_release);
+  const std::uint64_t index = s.base >> slot_shift;
+  range_states[index].store(s.states, std::memory_order_relaxed);
+  range_slot[index].store(&s, std::memory_order_release);
+  // Last: the fast path looks at the number first. Release: pairs with its acquire.
+  range_lane[index].store(lane_number, std::memory_order_release);
 }
 
 void withdraw_slot(const slot& s) noexcept {
-  range_entry& e = range_table[s.base >> slot_shift];
-  e.states.store(nullptr, std::memory_order_release);
-  e.where.store(nullptr, std::memory_order_release);
+  const std::uint64_t index = s.base >> slot_shift;
+  range_lane[index].store(0, std::memory_order_release);
+  range_slot[index].store(nullptr, std::memory_order_release);
+  // `states` stays: the bytes are type-stable, and a late reader finds zeroes.
 }
 
 }  // namespace weir::heap
