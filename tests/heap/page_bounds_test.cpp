@@ -1,7 +1,8 @@
+#include "heap/page_bounds.hpp"
+
 #include <gtest/gtest.h>
 
 #include "heap/dice.hpp"
-#include "heap/page_bounds.hpp"
 
 namespace weir::heap {
 namespace {

@@ -1,8 +1,8 @@
+#include "heap/size_classes.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
-
-#include "heap/size_classes.hpp"
 
 namespace weir::heap {
 namespace {

@@ -40,11 +40,12 @@ std::string document() {
     const double tail = 100.0 * (span - static_cast<double>(k.blocks) * k.bytes) / span;
     if (least > 2048) worst = std::max(worst, inside);
     worst_tail = std::max(worst_tail, tail);
-    text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {} | {} | {:.2f} % | {} |\n", c, k.bytes, inside,
-                        inside / 2, k.pages, k.blocks, tail, k.batch);
+    text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {} | {} | {:.2f} % | {} |\n", c, k.bytes, inside, inside / 2,
+                        k.pages, k.blocks, tail, k.batch);
   }
-  text += fmt::format("\nAbove 2 KiB at most {:.1f} % of a block is unused; the longest tail is {:.2f} % of its span.\n",
-                      worst, worst_tail);
+  text +=
+      fmt::format("\nAbove 2 KiB at most {:.1f} % of a block is unused; the longest tail is {:.2f} % of its span.\n",
+                  worst, worst_tail);
   return text;
 }
 

@@ -1,8 +1,8 @@
+#include "heap/state.hpp"
+
 #include <gtest/gtest.h>
 
 #include <set>
-
-#include "heap/state.hpp"
 
 namespace weir::heap {
 namespace {
