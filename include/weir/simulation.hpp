@@ -25,6 +25,8 @@ struct table;
 namespace weir::sim {
 
 class machine_state;
+class stream_core;
+struct sleeper;
 
 using event_t = CUevent_st*;
 
@@ -83,8 +85,8 @@ enum class fault_kind {
   dead_handle,       ///< a handle that was destroyed or never made: the real driver may crash
   call_in_callback,  ///< a driver call from a kernel or host function
   busy_unmap,        ///< memory was unmapped while running work was using it
+  kernel_failed,     ///< a kernel threw something else: its device is lost, as after a failed launch
   busy_context,      ///< a context was lost with work queued
-  call_after_fork,   ///< a driver call from a forked child
 };
 
 /// Something that must not happen, seen by the machine.
@@ -108,8 +110,10 @@ class WEIR_API gate {
   [[nodiscard]] bool is_open() const;
 
  private:
-  friend class machine;
+  friend class machine_state;
+  friend class stream_core;
   struct state;
+  bool add_sleeper(const sleeper& s) const;
   std::shared_ptr<state> state_;
 };
 
@@ -173,8 +177,12 @@ class WEIR_API machine {
   /// may use `view`; it must not call the driver. While the stream captures, it becomes a node of the graph.
   /// The default streams are those of the calling thread's current device, or of device 0 if it has none.
   void launch(stream_t stream, std::function<void()> kernel);
-  /// Queues a kernel that fills [p, p + bytes) with `value`, or one that checks that it is so and calls `wrong` if not.
+  /// Queues a kernel that fills [p, p + bytes) with `value`.
   void fill(stream_t stream, void* p, unsigned char value, std::size_t bytes);
+  /// Queues a kernel that looks for the first byte of [p, p + bytes) that is not `value`, and tells its offset and
+  /// value.
+  void expect(stream_t stream, const void* p, unsigned char value, std::size_t bytes,
+              std::function<void(std::size_t offset, unsigned char found)> wrong);
   /// Makes the stream wait until the gate is open.
   void wait(stream_t stream, const gate& until);
   /// The same with a new gate.
