@@ -12,7 +12,7 @@ namespace weir::cli {
 class fault_list {
  public:
   /// Keeps the text of the first few.
-  void add(std::string text);
+  void add(const std::string& text);
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
   [[nodiscard]] bool any() const noexcept { return count() != 0; }

@@ -36,7 +36,7 @@ std::string left_after_trim(const sim::live_counts& live) {
 }
 
 std::string left_at_end(const sim::live_counts& live) {
-  const std::string memory = left_after_trim(live);
+  std::string memory = left_after_trim(live);
   if (!memory.empty()) return memory;
   if (live.reservations != 0) return fmt::format("{} reservations of addresses", live.reservations);
   if (live.events != 0) return fmt::format("{} events", live.events);

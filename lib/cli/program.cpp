@@ -33,7 +33,8 @@ int status_of(const weir::error& e) {
 int run_program(int argc, const char* const* argv) {
   CLI::App app("Weir: memory for multi-threaded, multi-GPU trainers", "weir");
   app.set_version_flag("--version", fmt::format("weir {}", weir::version()));
-  app.require_subcommand(1);
+  // None is checked for below: CLI11 would complain of a missing command where a wrong one was given.
+  app.require_subcommand(0, 1);
   app.footer(
       "Works on the GPUs of the machine, or on simulated ones where there are none.\n"
       "WEIR_... variables configure the library: see `weir info --config`.\n"
@@ -49,6 +50,7 @@ int run_program(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& e) {
     return complain(exit_usage, e.what());
   }
+  if (!chosen) return complain(exit_usage, "a command is required: info, stress or replay (see weir --help)");
   try {
     return chosen();
   } catch (const usage_error& e) {

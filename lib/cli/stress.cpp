@@ -38,8 +38,11 @@ void wait(const stress_options& o, const stress_shared& shared, clock::time_poin
 void work(const stress_options& o, rig& r, stamper& kernels, fault_list& faults, stress_result& result) {
   granule_map map;
   stress_shared shared{o, r, kernels, map, faults, {}, make_streams(o, r), {}};
+  const auto count = static_cast<std::size_t>(o.threads);
+  shared.inboxes.reserve(count);
   for (int i = 0; i < o.threads; ++i) shared.inboxes.push_back(std::make_unique<stress_ring>());
   std::vector<std::unique_ptr<stress_thread>> workers;
+  workers.reserve(count);
   for (int i = 0; i < o.threads; ++i) workers.push_back(std::make_unique<stress_thread>(shared, i));
 
   const clock::time_point start = clock::now();

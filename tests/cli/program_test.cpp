@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -124,7 +126,8 @@ TEST_F(program, info_config_shows_effective_values) {
   ASSERT_EQ(o.status, 0) << o.err;
   bool found = false;
   bool backend = false;
-  for (const json& option : json::parse(o.out).at("config")) {
+  const json parsed = json::parse(o.out);
+  for (const json& option : parsed.at("config")) {
     EXPECT_NE(option.at("description"), "") << option;
     found = found || (option.at("name") == "thread_cache" && option.at("variable") == "WEIR_THREAD_CACHE" &&
                       option.at("value").get<std::string>().starts_with("64"));
