@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "driver/table.hpp"
 #include "weir/simulation.hpp"
+
+#include "driver/table.hpp"
 
 namespace weir::test {
 
