@@ -31,6 +31,7 @@ TEST(sim_memory, released_memory_keeps_no_contents) {
 }
 
 TEST(sim_memory, host_access_to_device_memory_faults) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
   driver_machine m;
   const CUdeviceptr at = m.memory(2 * mib);
   EXPECT_DEATH(std::memset(pointer(at), 0, 1), "");
