@@ -28,4 +28,8 @@ std::uint64_t reclaim_retiring(lane& l) noexcept;
 /// All work of the device is done: every fence of it counts as reached.
 void quiesced(device& d) noexcept;
 
+/// Takes a lane that ended out of its device's list, so that its record may serve another. False: it still holds
+/// chunks, addresses, fences or pending blocks.
+bool release_lane(lane& l) noexcept;
+
 }  // namespace weir::vm

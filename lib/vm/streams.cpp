@@ -1,0 +1,76 @@
+#include "vm/streams.hpp"
+
+namespace weir::vm {
+
+namespace {
+
+bool context_fence_allowed(const device& d) noexcept {
+  return d.options().context_fence && d.announced_captures.load(std::memory_order_acquire) == 0 &&
+         !d.capture_seen.load(std::memory_order_acquire) && d.api().functions().cuCtxRecordEvent != nullptr;
+}
+
+bool touchable(const lane& l, const lane* inside) noexcept { return inside == &l || l.may_touch(); }
+
+/// REQUIRES: a driver_scope.
+bool capturing_now(device& d, CUstream s) noexcept {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult asked = d.note(d.api().cuStreamIsCapturing(s, &status));
+  // For the legacy stream an error says that another stream's capture forbids its use.
+  if (asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE) return false;
+  if (d.announced_captures.load(std::memory_order_acquire) == 0) d.capture_seen.store(true, std::memory_order_release);
+  return true;
+}
+
+/// REQUIRES: a driver_scope. The handle of a per-thread default stream means the calling thread's own.
+bool is_here(lane& l) noexcept {
+  if (!l.per_thread_default) return true;
+  unsigned long long id = 0;
+  return l.device->api().cuStreamGetId(l.stream, &id) == CUDA_SUCCESS && id == l.stream_id;
+}
+
+}  // namespace
+
+std::uint64_t stream_id(device& d, CUstream s, CUresult& error) noexcept {
+  error = d.ensure_context();
+  if (error != CUDA_SUCCESS) return 0;
+  const driver_scope scope(d);
+  error = scope.result();
+  unsigned long long id = 0;
+  if (error == CUDA_SUCCESS) error = d.api().cuStreamGetId(s, &id);
+  d.note(error);
+  return id;
+}
+
+bool capturing(device& d, CUstream s) noexcept {
+  if (d.ensure_context() != CUDA_SUCCESS) return false;
+  const driver_scope scope(d);
+  return scope.result() == CUDA_SUCCESS && capturing_now(d, s);
+}
+
+bool can_seal(const lane& l, const lane* inside, bool pressure) noexcept {
+  return touchable(l, inside) || (pressure && context_fence_allowed(*l.device));
+}
+
+bool seal(lane& l, const lane* inside, bool pressure, CUresult& error) noexcept {
+  device& d = *l.device;
+  error = CUDA_SUCCESS;
+  if (!l.order.needs_seal()) return true;
+  using outcome = fence_ring::outcome;
+  if (touchable(l, inside) && is_here(l)) {
+    if (capturing_now(d, l.stream)) return false;
+    return l.order.seal(d.events, error, [&](CUevent e) { return d.note(d.api().cuEventRecord(e, l.stream)); }) ==
+           outcome::sealed;
+  }
+  if (!pressure || !context_fence_allowed(d)) return false;
+  // Covers even work of streams that are gone.
+  return l.order.seal(d.events, error, [&](CUevent e) { return d.note(d.api().cuCtxRecordEvent(d.context(), e)); }) ==
+         outcome::sealed;
+}
+
+void poll(lane& l) noexcept {
+  if (!l.order.in_flight()) return;
+  device& d = *l.device;
+  l.order.poll(d.events, [&](CUevent e) { return d.note(d.api().cuEventQuery(e)); });
+}
+
+}  // namespace weir::vm
