@@ -23,7 +23,10 @@ class WEIR_API lane {
  public:
   lane() noexcept = default;
   lane(const lane& other) noexcept;
-  lane(lane&& other) noexcept : state_(other.state_) { other.state_ = nullptr; }
+  lane(lane&& other) noexcept : state_(other.state_), number_(other.number_) {
+    other.state_ = nullptr;
+    other.number_ = 0;
+  }
   lane& operator=(lane other) noexcept;
   ~lane();
 
@@ -48,8 +51,9 @@ class WEIR_API lane {
 
  private:
   friend class service_detail::access;
-  explicit lane(lane_state* state) noexcept : state_(state) {}
+  lane(lane_state* state, std::uint32_t number) noexcept : state_(state), number_(number) {}
   lane_state* state_ = nullptr;
+  std::uint32_t number_ = 0;  // of the lane, all that a hit needs; 0: none
 };
 
 /// Frees a block of any service in the order of the block's own lane. Total, as `lane::deallocate`; legal in a host

@@ -14,7 +14,6 @@ namespace weir {
 struct driver_call_count {
   std::string name;  ///< the driver's own name, "cuMemMap"
   std::uint64_t calls = 0;
-  std::uint64_t failures = 0;
   double seconds = 0;  ///< 0 where only counted (calls of well under a microsecond)
 };
 

@@ -155,7 +155,10 @@ lane_cache* take_lane_cache() noexcept {
   return &all.lanes[index];
 }
 
-void recycle(lane_cache& c) noexcept { all.unused_lanes.push(c.index, lane_link()); }
+void recycle(lane_cache& c) noexcept {
+  c.heap->allocations.fetch_add(c.allocation_count(), std::memory_order_relaxed);
+  all.unused_lanes.push(c.index, lane_link());
+}
 
 bool captured(std::uint32_t lane_number) noexcept {
   return all.captured[lane_number].load(std::memory_order_seq_cst) != 0;

@@ -199,6 +199,10 @@ lane_counts lane_heap::count() const noexcept {
       const auto r = run_record::unpack(record(page).load(std::memory_order_acquire));
       const std::uint64_t bytes = std::uint64_t{r.pages} << page_shift;
       if (r.kind == run_kind::large) {
+        if ((state_of(address_of(page))->load(std::memory_order_relaxed) & live_bit) == 0) {
+          sum.large_pending += bytes;
+          continue;
+        }
         sum.large += bytes;
         sum.large_waste += r.waste;
         ++sum.live_blocks;
@@ -232,6 +236,37 @@ void lane_heap::count_blocks(const span<>& s, lane_counts& sum) const noexcept {
                        << k.waste_shift;
     ++sum.live_blocks;
   }
+}
+
+std::uint64_t lane_heap::abandon_blocks() noexcept {
+  const std::uint64_t live = count().live_blocks;
+  for (std::uint32_t c = 0; c < class_count; ++c) {
+    void* blocks[magazine::capacity];
+    while (take_magazine(c, blocks) != 0) {
+    }
+    for (auto& l : spans_[c].lists) l.take_all();
+  }
+  const std::uint32_t words = (pages.extent() + 63) / 64;
+  for (std::uint32_t w = 0; w < words; ++w) {
+    for (std::uint64_t marks = marks_[w].exchange(0, std::memory_order_relaxed); marks != 0; marks &= marks - 1) {
+      const std::uint32_t page = w * 64 + static_cast<std::uint32_t>(std::countr_zero(marks));
+      const auto r = run_record::unpack(record(page).load(std::memory_order_relaxed));
+      record(page).store(run_record{run_kind::freed, r.pages, 0}.pack(), std::memory_order_relaxed);
+      if (r.kind == run_kind::span) {
+        span_at(page).word.store(0, std::memory_order_relaxed);
+        std::uint64_t address = address_of(page);
+        const class_info& k = classes[span_at(page).cls];
+        for (std::uint32_t i = 0; i < k.blocks; ++i, address += k.bytes) {
+          state_of(address)->store(code_of(span_at(page).cls), std::memory_order_relaxed);
+        }
+      } else {
+        state_of(address_of(page))->store(code_large, std::memory_order_relaxed);
+      }
+      pages.release(page, r.pages);
+    }
+  }
+  taken_.store(0, std::memory_order_relaxed);
+  return live;
 }
 
 std::size_t lane_heap::metadata_bytes() const noexcept {

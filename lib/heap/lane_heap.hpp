@@ -35,7 +35,8 @@ struct block_place {
 /// Where a lane's pages are; bytes. Sums are exact at quiet points.
 struct lane_counts {
   std::uint64_t free_pages = 0;
-  std::uint64_t large = 0;        // live or pending runs
+  std::uint64_t large = 0;          // live runs
+  std::uint64_t large_pending = 0;  // freed runs that may not be used yet
   std::uint64_t large_waste = 0;  // not asked for, of those
   std::uint64_t in_spans = 0;     // span blocks, free or not
   std::uint64_t free_in_spans = 0;
@@ -99,6 +100,9 @@ class lane_heap {
   void give_block(slot& s, std::uint64_t address) noexcept;
   /// All of the bins back to the spans. Blocks moved.
   std::uint32_t empty_bins() noexcept;
+  /// Forgets all blocks, live ones too, and frees their pages: the lane ends. REQUIRES: no thread is in a call of the
+  /// lane, and its thread caches are forgotten. Blocks that were live.
+  std::uint64_t abandon_blocks() noexcept;
   /// Gives the pages of spans with no block out back to the page heap. Pages released.
   std::uint32_t release_free_spans() noexcept;
 

@@ -1,0 +1,74 @@
+#pragma once
+// The inside of a service, as the slow paths see it.
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "weir/config.hpp"
+
+#include "coordinator/hooks.hpp"
+#include "coordinator/lane_state.hpp"
+#include "vm/device.hpp"
+
+namespace weir::sim {
+class machine;
+}
+
+namespace weir::coordinator {
+
+/// An announced capture: whose pool the capturing streams of the device use.
+struct open_capture {
+  const void* key = nullptr;
+  long thread = 0;
+  pool_state* pool = nullptr;
+};
+
+struct device_state {
+  device_state(core& c, const driver::table& functions, int ordinal, const vm::settings& s)
+      : owner(c), memory(functions, ordinal, s) {}
+
+  core& owner;
+  vm::device memory;
+  std::atomic<std::uint64_t> out_of_memory{0};  // failed requests
+  std::atomic<std::uint64_t> growths{0};
+  std::atomic<std::uint64_t> live_peak{0};
+  std::mutex captures_mutex;
+  std::vector<open_capture> captures;
+};
+
+struct core {
+  explicit core(const config& c) : options(c) {}
+
+  const config options;
+  std::shared_ptr<sim::machine> machine;  // null: the real driver
+  const driver::table* functions = nullptr;
+  hooks told;
+  std::atomic<int> trim_holds{0};
+  std::vector<std::unique_ptr<device_state>> devices;
+
+  pool_state* default_pool = nullptr;
+  std::mutex pools_mutex;
+  std::vector<pool_state*> pools;
+
+  // Lanes by stream identity and pool: chains that are read without a lock. A reader that a change led astray finds
+  // nothing, and looks again under the mutex.
+  static constexpr std::size_t buckets = 4096;
+  std::array<std::atomic<lane_state*>, buckets> table{};
+  std::mutex lanes_mutex;
+
+  // The maintenance thread.
+  std::mutex maintenance_mutex;
+  std::condition_variable maintenance_wakes;
+  std::thread maintenance_thread;
+  std::atomic<bool> maintenance_started{false};
+  bool maintenance_ends = false;
+
+  std::atomic<bool> ending{false};  // the process or the service ends: no new work
+};
+
+}  // namespace weir::coordinator

@@ -1,0 +1,99 @@
+#include "coordinator/lanes.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cache/taking.hpp"
+#include "coordinator/lane_directory.hpp"
+
+namespace weir::coordinator {
+
+namespace {
+
+std::size_t bucket_of(const device_state& d, std::uint64_t stream_id, const pool_state* pool) noexcept {
+  std::uint64_t h = stream_id * 0x9e3779b97f4a7c15ull;
+  h ^= (reinterpret_cast<std::uint64_t>(pool) >> 4) * 0xc2b2ae3d27d4eb4full;
+  h ^= static_cast<std::uint64_t>(d.memory.ordinal()) << 32;
+  return (h ^ h >> 29) % core::buckets;
+}
+
+bool is(const lane_state& l, const core& c, const device_state& d, std::uint64_t stream_id,
+        const pool_state* pool) noexcept {
+  return l.core.load(std::memory_order_acquire) == &c && l.device == &d && l.base.stream_id == stream_id &&
+         l.pool == pool && !l.base.retired.load(std::memory_order_acquire);
+}
+
+// The driver's handle for "the calling thread's default stream".
+CUstream per_thread() noexcept { return reinterpret_cast<CUstream>(std::uintptr_t{2}); }
+
+}  // namespace
+
+lane_state* find_lane(core& c, const device_state& d, std::uint64_t stream_id, const pool_state* pool) noexcept {
+  lane_state* l = c.table[bucket_of(d, stream_id, pool)].load(std::memory_order_acquire);
+  // Bounded: a record that is used again may lead into another chain.
+  for (int steps = 0; l != nullptr && steps < 1000; ++steps) {
+    if (is(*l, c, d, stream_id, pool)) return l;
+    l = l->next.load(std::memory_order_acquire);
+  }
+  return nullptr;
+}
+
+lane_state* find_or_make_lane(core& c, device_state& d, CUstream stream, std::uint64_t stream_id,
+                              pool_state* pool) noexcept {
+  if (lane_state* l = find_lane(c, d, stream_id, pool)) return l;
+  const std::lock_guard lock(c.lanes_mutex);
+  if (lane_state* l = find_lane(c, d, stream_id, pool)) return l;
+  lane_state* l = acquire_lane();
+  if (l == nullptr) return nullptr;
+  vm::lane& b = l->base;
+  b.device = &d.memory;
+  b.stream = stream;
+  b.stream_id = stream_id;
+  b.per_thread_default = stream == per_thread();
+  b.retired.store(false, std::memory_order_relaxed);
+  b.heap->hardened = c.options.hardened;
+  b.heap->bin_limit.store(c.options.lane_cache, std::memory_order_relaxed);
+  l->device = &d;
+  l->pool = pool;
+  l->creator = ::syscall(SYS_gettid);
+  pool->hold();
+  if (d.memory.announced_captures.load(std::memory_order_seq_cst) != 0) cache::set_captured(l->number(), true);
+  l->core.store(&c, std::memory_order_release);
+  std::atomic<lane_state*>& head = c.table[bucket_of(d, stream_id, pool)];
+  l->next.store(head.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  head.store(l, std::memory_order_release);  // pairs with the acquire in find_lane
+  return l;
+}
+
+void unlist_lane(core& c, lane_state& l) noexcept {
+  const std::lock_guard lock(c.lanes_mutex);
+  std::atomic<lane_state*>* at = &c.table[bucket_of(*l.device, l.base.stream_id, l.pool)];
+  while (lane_state* here = at->load(std::memory_order_relaxed)) {
+    if (here == &l) {
+      at->store(l.next.load(std::memory_order_relaxed), std::memory_order_release);
+      return;
+    }
+    at = &here->next;
+  }
+}
+
+void end_lane(lane_state& l) noexcept {
+  cache::forget_caches(l.number());
+  cache::set_captured(l.number(), false);
+  l.device->memory.lanes.remove(l.base);
+  l.pool->drop();
+  l.pool = nullptr;
+  l.device = nullptr;
+  l.base.heap->allocations.store(0, std::memory_order_relaxed);
+  l.base.heap->taken_peak.store(0, std::memory_order_relaxed);
+  release_lane(l);
+}
+
+std::uint64_t gather(lane_state& l) noexcept {
+  const cache::taken t = cache::take_caches(l.number());
+  l.base.heap->empty_bins();
+  l.base.heap->release_free_spans();
+  return t.bytes;
+}
+
+}  // namespace weir::coordinator

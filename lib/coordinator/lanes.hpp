@@ -1,0 +1,27 @@
+#pragma once
+// Which lane a stream and a pool have.
+
+#include <cstdint>
+
+#include "coordinator/core.hpp"
+
+namespace weir::coordinator {
+
+/// The lane of a stream known by its identity, or null. Lock-free; may miss one that is being moved.
+lane_state* find_lane(core& c, const device_state& d, std::uint64_t stream_id, const pool_state* pool) noexcept;
+
+/// The same, made if need be; null if host memory or lane numbers ran out.
+lane_state* find_or_make_lane(core& c, device_state& d, CUstream stream, std::uint64_t stream_id,
+                              pool_state* pool) noexcept;
+
+/// Takes a retired lane out of the table: a later stream of the same identity cannot exist, but its pool's chain stays
+/// short.
+void unlist_lane(core& c, lane_state& l) noexcept;
+
+/// Ends a lane whose heap is empty: its number can serve another. REQUIRES: unlisted, nobody uses it.
+void end_lane(lane_state& l) noexcept;
+
+/// Frees cached in threads and bins and free spans of the lane become free pages. Bytes of caches taken.
+std::uint64_t gather(lane_state& l) noexcept;
+
+}  // namespace weir::coordinator
