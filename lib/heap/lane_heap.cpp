@@ -101,6 +101,10 @@ void lane_heap::mark_run(std::uint32_t first, std::uint32_t count, run_record r)
     record(page).store(run_record{run_kind::back, first, 0}.pack(), std::memory_order_relaxed);
   }
   record(first).store(r.pack(), std::memory_order_relaxed);
+  // Pages may be mapped for a run and never be free before: the page heap's extent says nothing of them.
+  std::uint32_t end = marks_end_.load(std::memory_order_relaxed);
+  while (end < first + count && !marks_end_.compare_exchange_weak(end, first + count, std::memory_order_relaxed)) {
+  }
   // Release: who finds the mark (first_page_of) finds the records.
   marks_[first / 64].fetch_or(std::uint64_t{1} << first % 64, std::memory_order_release);
 }
@@ -118,6 +122,7 @@ std::uint32_t lane_heap::first_page_of(std::uint32_t page) const noexcept {
 }
 
 void* lane_heap::take_run(std::size_t bytes, std::size_t alignment, bool thorough) noexcept {
+  if (bytes - 1 >= std::uint64_t{lane_pages} << page_shift) return nullptr;  // none, or more than page numbers
   const std::uint32_t count = pages_for(bytes);
   const std::uint32_t align = alignment <= page_bytes ? 1 : static_cast<std::uint32_t>(alignment >> page_shift);
   const std::uint32_t first = thorough ? pages.claim_thoroughly(count, align) : pages.claim(count, align);
@@ -192,7 +197,7 @@ bool lane_heap::find(std::uint64_t address, block_place& out) noexcept {
 lane_counts lane_heap::count() const noexcept {
   lane_counts sum;
   sum.free_pages = pages.count_free() << page_shift;
-  const std::uint32_t words = (pages.extent() + 63) / 64;
+  const std::uint32_t words = (marks_end_.load(std::memory_order_acquire) + 63) / 64;
   for (std::uint32_t w = 0; w < words; ++w) {
     for (std::uint64_t marks = marks_[w].load(std::memory_order_acquire); marks != 0; marks &= marks - 1) {
       const std::uint32_t page = w * 64 + static_cast<std::uint32_t>(std::countr_zero(marks));
@@ -226,9 +231,7 @@ void lane_heap::count_blocks(const span<>& s, lane_counts& sum) const noexcept {
   const class_info& k = classes[s.cls];
   std::uint64_t address = address_of(s.first_page);
   for (std::uint32_t i = 0; i < s.blocks; ++i, address += k.bytes) {
-    // The span may begin in an earlier slot than the block.
-    const slot& in = slots_[page_of(slots_[s.first_page / pages_per_slot], address) / pages_per_slot];
-    const atomic_state* state = in.states + granule_in_slot(address);
+    const atomic_state* state = state_of(address);  // in its own slot: the span may begin in an earlier one
     const state_byte byte = state[0].load(std::memory_order_relaxed);
     if ((byte & live_bit) == 0) continue;
     sum.live_small += k.bytes;
@@ -246,7 +249,7 @@ std::uint64_t lane_heap::abandon_blocks() noexcept {
     }
     for (auto& l : spans_[c].lists) l.take_all();
   }
-  const std::uint32_t words = (pages.extent() + 63) / 64;
+  const std::uint32_t words = (marks_end_.load(std::memory_order_acquire) + 63) / 64;
   for (std::uint32_t w = 0; w < words; ++w) {
     for (std::uint64_t marks = marks_[w].exchange(0, std::memory_order_relaxed); marks != 0; marks &= marks - 1) {
       const std::uint32_t page = w * 64 + static_cast<std::uint32_t>(std::countr_zero(marks));
@@ -279,7 +282,7 @@ std::size_t lane_heap::metadata_bytes() const noexcept {
 
 const char* lane_heap::fault() const noexcept {
   if (!pages.bounds_hold()) return "a bound of the page heap promises too little";
-  const std::uint32_t words = (pages.extent() + 63) / 64;
+  const std::uint32_t words = (marks_end_.load(std::memory_order_acquire) + 63) / 64;
   for (std::uint32_t w = 0; w < words; ++w) {
     for (std::uint64_t marks = marks_[w].load(std::memory_order_acquire); marks != 0; marks &= marks - 1) {
       const std::uint32_t page = w * 64 + static_cast<std::uint32_t>(std::countr_zero(marks));

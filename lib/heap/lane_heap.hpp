@@ -37,8 +37,8 @@ struct lane_counts {
   std::uint64_t free_pages = 0;
   std::uint64_t large = 0;          // live runs
   std::uint64_t large_pending = 0;  // freed runs that may not be used yet
-  std::uint64_t large_waste = 0;  // not asked for, of those
-  std::uint64_t in_spans = 0;     // span blocks, free or not
+  std::uint64_t large_waste = 0;    // not asked for, of those
+  std::uint64_t in_spans = 0;       // span blocks, free or not
   std::uint64_t free_in_spans = 0;
   std::uint64_t in_bins = 0;
   std::uint64_t slack = 0;        // tails of spans
@@ -81,7 +81,7 @@ class lane_heap {
 
   // --- large runs --------------------------------------------------------------------------------------------------
 
-  /// A run of pages for `bytes`, at a multiple of `alignment` bytes; null if none is free.
+  /// A run of pages for `bytes` (any number), at a multiple of `alignment` bytes; null if none is free.
   void* take_run(std::size_t bytes, std::size_t alignment, bool thorough) noexcept;
   /// Makes claimed pages the run of a live block.
   void* publish_run(std::uint32_t first, std::uint32_t pages, std::size_t bytes) noexcept;
@@ -167,6 +167,7 @@ class lane_heap {
   std::array<bin, class_count> bins_{};
   std::array<span_lists, class_count> spans_{};
   std::atomic<std::uint64_t>* marks_ = nullptr;  // one bit a page: a run starts here
+  std::atomic<std::uint32_t> marks_end_{0};      // no run was ever at or above it
   page_heap<> slot_numbers_;                     // free slot numbers of the lane
   mutable std::array<slot, lane_slots> slots_{};
 };

@@ -42,7 +42,7 @@ bool lane_heap::put_magazine(std::uint32_t cls, void* const* blocks, std::uint32
 }
 
 void lane_heap::flush(std::uint32_t cls, void* const* blocks, std::uint32_t count) noexcept {
-  if (put_magazine(cls, blocks, count)) return;
+  if (count == 0 || put_magazine(cls, blocks, count)) return;
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto address = reinterpret_cast<std::uint64_t>(blocks[i]);
     give_block(*find_slot(address), address);
@@ -104,6 +104,13 @@ std::uint32_t lane_heap::take_from_spans(std::uint32_t cls, void** out, std::uin
 
 std::uint32_t lane_heap::refill(std::uint32_t cls, void** out, std::uint32_t want, bool thorough) noexcept {
   std::uint32_t count = take_magazine(cls, out);
+  if (count > want) {
+    // A magazine comes whole. Who wants less would lose the rest; its oldest blocks go back.
+    const std::uint32_t over = count - want;
+    flush(cls, out, over);
+    std::memmove(out, out + over, want * sizeof(void*));
+    return want;
+  }
   if (count == 0) count = take_from_spans(cls, out, want);
   if (count != 0) return count;
   const std::uint32_t length = classes[cls].pages;
