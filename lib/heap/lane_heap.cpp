@@ -32,6 +32,13 @@ static_assert(lane_slots <= most_free_slot);
 
 }  // namespace
 
+lane_heap::lane_heap(std::uint32_t number) noexcept : number_(number) {
+  for (std::uint32_t i = 0; i < lane_slots; ++i) {
+    slots_[i].lane = this;
+    slots_[i].first_page = i * pages_per_slot;
+  }
+}
+
 lane_heap* lane_heap::make(std::uint32_t number) noexcept {
   void* at = reserve_metadata(lane_bytes);
   if (at == nullptr) return nullptr;
@@ -69,28 +76,20 @@ std::uint32_t lane_heap::add_piece(std::uint64_t base, std::uint64_t bytes) noex
       s.spans = reinterpret_cast<span<>*>(at + state_bytes + record_bytes);
       s.states = reinterpret_cast<atomic_state*>(at);
     }
-    s.lane = this;
-    s.base = base + (std::uint64_t{i} << slot_shift);
-    s.first_page = (first + i) * pages_per_slot;
+    s.base.store(base + (std::uint64_t{i} << slot_shift), std::memory_order_relaxed);
     s.piece = first;
   }
+  slots_[first].piece_slots = count;
   for (std::uint32_t i = 0; i < count; ++i) publish_slot(slots_[first + i], number_);
   return first * pages_per_slot;
 }
 
 void lane_heap::remove_piece(std::uint32_t first_page) noexcept {
   const std::uint32_t first = first_page / pages_per_slot;
-  std::uint32_t count = 0;
-  while (first + count < lane_slots && slots_[first + count].lane != nullptr && slots_[first + count].piece == first) {
-    withdraw_slot(slots_[first + count]);
-    ++count;
-  }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    slot& s = slots_[first + i];
-    // The addresses may come back as another's: nothing of them is remembered.
-    clear_metadata(s.states, slot_record_bytes);
-    s.lane = nullptr;
-  }
+  const std::uint32_t count = slots_[first].piece_slots;
+  for (std::uint32_t i = 0; i < count; ++i) withdraw_slot(slots_[first + i]);
+  // The addresses may come back as another's: nothing of them is remembered.
+  for (std::uint32_t i = 0; i < count; ++i) clear_metadata(slots_[first + i].states, slot_record_bytes);
   slot_numbers_.release(first, count);
 }
 
@@ -180,15 +179,16 @@ bool lane_heap::find(std::uint64_t address, block_place& out) noexcept {
     out.bytes = std::uint64_t{r.pages} << page_shift;
     out.cls = class_count;
   } else {
-    const span<>& sp = lane->span_at(first);
-    const std::uint64_t size = classes[sp.cls].bytes;
-    const std::uint64_t index = (address - start) / size;
-    if (index >= sp.blocks) return false;  // the span's tail
-    out.base = start + index * size;
-    out.bytes = size;
-    out.cls = sp.cls;
+    // From the record alone: the span may be released and opened again meanwhile.
+    const class_info& k = classes[r.waste];
+    const std::uint64_t index = (address - start) / k.bytes;
+    if (index >= k.blocks) return false;  // the span's tail
+    out.base = start + index * k.bytes;
+    out.bytes = k.bytes;
+    out.cls = r.waste;
   }
-  out.in = find_slot(out.base);  // a run may begin in an earlier slot
+  if (address - out.base >= out.bytes) return false;  // its piece went meanwhile, and the slot has other addresses
+  out.in = find_slot(out.base);                       // a run may begin in an earlier slot
   if (out.in == nullptr) return false;
   out.state = out.in->states[granule_in_slot(out.base)].load(std::memory_order_relaxed);
   return true;
@@ -212,12 +212,12 @@ lane_counts lane_heap::count() const noexcept {
         sum.large_waste += r.waste;
         ++sum.live_blocks;
       } else if (r.kind == run_kind::span) {
-        const span<>& s = span_at(page);
-        const std::uint64_t size = classes[s.cls].bytes;
-        sum.in_spans += size * s.blocks;
-        sum.free_in_spans += size * s.free_blocks();
-        sum.slack += bytes - size * s.blocks;
-        count_blocks(s, sum);
+        const class_info& k = classes[r.waste];
+        const std::uint64_t blocks = std::uint64_t{k.bytes} * k.blocks;
+        sum.in_spans += blocks;
+        sum.free_in_spans += std::uint64_t{k.bytes} * span_at(page).free_blocks();
+        sum.slack += bytes - blocks;
+        count_blocks(address_of(page), k, sum);
       }
     }
   }
@@ -227,10 +227,9 @@ lane_counts lane_heap::count() const noexcept {
   return sum;
 }
 
-void lane_heap::count_blocks(const span<>& s, lane_counts& sum) const noexcept {
-  const class_info& k = classes[s.cls];
-  std::uint64_t address = address_of(s.first_page);
-  for (std::uint32_t i = 0; i < s.blocks; ++i, address += k.bytes) {
+void lane_heap::count_blocks(std::uint64_t start, const class_info& k, lane_counts& sum) const noexcept {
+  std::uint64_t address = start;
+  for (std::uint32_t i = 0; i < k.blocks; ++i, address += k.bytes) {
     const atomic_state* state = state_of(address);  // in its own slot: the span may begin in an earlier one
     const state_byte byte = state[0].load(std::memory_order_relaxed);
     if ((byte & live_bit) == 0) continue;

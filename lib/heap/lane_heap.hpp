@@ -73,7 +73,7 @@ class lane_heap {
   void remove_piece(std::uint32_t first_page) noexcept;
   [[nodiscard]] std::uint64_t address_of(std::uint32_t page) const noexcept {
     const slot& s = slots_[page / pages_per_slot];
-    return s.base + (std::uint64_t{page % pages_per_slot} << page_shift);
+    return s.base.load(std::memory_order_relaxed) + (std::uint64_t{page % pages_per_slot} << page_shift);
   }
   static std::uint32_t page_of(const slot& s, std::uint64_t address) noexcept {
     return s.first_page + (static_cast<std::uint32_t>(address) >> page_shift);
@@ -128,7 +128,7 @@ class lane_heap {
   std::atomic<std::uint64_t> frees{0};
 
  private:
-  explicit lane_heap(std::uint32_t number) noexcept : number_(number) {}
+  explicit lane_heap(std::uint32_t number) noexcept;
   bool attach() noexcept;
 
   std::uint32_t take_magazine(std::uint32_t cls, void** out) noexcept;
@@ -141,7 +141,7 @@ class lane_heap {
   void mark_run(std::uint32_t first, std::uint32_t pages, run_record record) noexcept;
   void unmark_run(std::uint32_t first) noexcept;
   std::uint32_t first_page_of(std::uint32_t page) const noexcept;
-  void count_blocks(const span<>& s, lane_counts& sum) const noexcept;
+  void count_blocks(std::uint64_t start, const class_info& k, lane_counts& sum) const noexcept;
   void taken_more(std::uint64_t bytes) noexcept;
   void taken_less(std::uint64_t bytes) noexcept { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
 

@@ -121,7 +121,7 @@ std::uint32_t lane_heap::refill(std::uint32_t cls, void** out, std::uint32_t wan
 std::uint32_t lane_heap::refill_from(std::uint32_t first, std::uint32_t cls, void** out, std::uint32_t want) noexcept {
   span<>& s = span_at(first);
   s.open(first, static_cast<std::uint8_t>(cls), classes[cls].blocks);
-  mark_run(first, classes[cls].pages, {run_kind::span, classes[cls].pages, 0});
+  mark_run(first, classes[cls].pages, {run_kind::span, classes[cls].pages, cls});
   return take_from(s, cls, out, want);
 }
 

@@ -15,12 +15,14 @@ class lane_heap;
 template <template <class> class Atom>
 struct span;
 
-/// What one slot (4 GiB) of a lane keeps. Lives inside its lane.
+/// What one slot (4 GiB) of a lane keeps. Lives inside its lane, for good: who looks an address up while its piece goes
+/// still has a whole slot before him.
 struct slot {
-  lane_heap* lane = nullptr;
-  std::uint64_t base = 0;                         // device address of its first page
-  std::uint32_t first_page = 0;                   // the same in the lane's page numbers
+  lane_heap* lane = nullptr;                      // never changes
+  std::uint32_t first_page = 0;                   // its number in the lane; never changes
   std::uint32_t piece = 0;                        // the lane's slots with equal numbers are one reservation
+  std::uint32_t piece_slots = 0;                  // at a piece's first slot: how many it has
+  std::atomic<std::uint64_t> base{0};             // device address of its first page
   atomic_state* states = nullptr;                 // one a granule
   std::atomic<std::uint64_t>* records = nullptr;  // run_record, one a page
   span<std::atomic>* spans = nullptr;             // one a page, at a span's first page

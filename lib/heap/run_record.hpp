@@ -11,7 +11,7 @@ enum class run_kind : std::uint8_t { none, freed, large, span, back };
 struct run_record {
   run_kind kind = run_kind::none;
   std::uint32_t pages = 0;  // of the run; of kind back: the run's first page
-  std::uint32_t waste = 0;  // bytes of a large run that were not asked for
+  std::uint32_t waste = 0;  // bytes of a large run that were not asked for; of a span: its class
 
   [[nodiscard]] constexpr std::uint64_t pack() const noexcept {
     return static_cast<std::uint64_t>(kind) | std::uint64_t{pages} << 3 | std::uint64_t{waste} << 32;
