@@ -135,16 +135,19 @@ void add_replay(CLI::App& app, action& chosen) {
       ->add_option("trace", c->traces,
                    "CSV files, gzipped or not: op,id,bytes,stream, or RMM's log Thread,Time,Action,Pointer,Size,Stream")
       ->required()
-      ->type_name("TRACE...");
+      ->type_name("");
   command->add_option("--repeat", c->replay.repeat, "Replays in one service")
+      ->type_name("N")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
+      ->check(between(1, 1000000));
   command->add_option("--copies", c->replay.copies, "Copies in lock-step, each on streams of its own")
+      ->type_name("N")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+      ->check(between(1, 1024));
   command->add_option("--scale", c->scale, "Multiply the sizes above 64 KiB")
+      ->type_name("F")
       ->capture_default_str()
-      ->check(CLI::Range(0.01, 100.0));
+      ->check(between(0.01, 100.0));
   add_limit(*command, c->replay.limit);
   add_bytes(*command, "--chunk-size", c->chunk_size, "Size of the driver's handles [chosen]");
   command->add_flag("--touch", c->replay.touch, "Write and verify every block, and look for overlaps");

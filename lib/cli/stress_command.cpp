@@ -105,27 +105,39 @@ void add_stress(CLI::App& app, action& chosen) {
   const auto c = std::make_shared<stress_command>();
   CLI::App* command = app.add_subcommand("stress", "Allocate and free from many threads and check every block");
   stress_options& o = c->stress;
-  command->add_option("--devices", o.devices, "Number of devices")->capture_default_str()->check(CLI::Range(1, 64));
-  command->add_option("--threads", o.threads, "Number of threads")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_option("--seconds", o.seconds, "How long")->capture_default_str()->check(CLI::Range(0.0, 1e6));
+  command->add_option("--devices", o.devices, "Number of devices")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(between(1, 64));
+  command->add_option("--threads", o.threads, "Number of threads")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(between(1, 1024));
+  command->add_option("--seconds", o.seconds, "How long")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(between(0.0, 1e6));
   command
       ->add_option("--pattern", c->pattern,
                    "mixed: replace random live blocks; pair: free each at once; handoff: the next thread frees")
+      ->type_name("NAME")
       ->capture_default_str()
       ->check(CLI::IsMember({"mixed", "pair", "handoff"}));
   command->add_option("--streams", c->streams, "own: a stream for each thread and device; shared: one for each device")
+      ->type_name("NAME")
       ->capture_default_str()
       ->check(CLI::IsMember({"own", "shared"}));
-  command->add_option("--seed", o.seed, "Of the random numbers")->capture_default_str();
+  command->add_option("--seed", o.seed, "Of the random numbers")->type_name("N")->capture_default_str();
   command->add_option("--live", o.live, "Blocks that a thread keeps live (mixed)")
+      ->type_name("N")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(between(1, 1 << 20));
   add_bytes(*command, "--min", o.smallest, "Smallest block [256]");
   CLI::Option* largest = add_bytes(*command, "--max", o.largest, "Largest block [4M, and one in 256 up to 64M]");
   add_bytes(*command, "--memory", c->memory, "Memory of each simulated device [4G]");
   command->add_option("--check", o.stamp_every, "Check the contents of one block in N [1; pair: 32]")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(between(1U, 1U << 31));
   add_common(*command, c->common);
   command->footer(
       "Overlaps are looked for in all blocks, contents in those of --check.\n"
