@@ -10,6 +10,8 @@
 #include "driver/error.hpp"
 #include "heap/units.hpp"
 #include "vm/lane.hpp"
+#include "vm/pending_nodes.hpp"
+#include "vm/use_records.hpp"
 
 namespace weir::vm {
 
@@ -37,6 +39,9 @@ device::device(const driver::table& functions, int ordinal, const settings& s)
   const auto check = [&](std::string_view call, CUresult r) {
     if (r != CUDA_SUCCESS) refuse(errc::driver_error, ordinal, driver::describe(functions, call, r));
   };
+  if (!pending_nodes().prepare() || !prepare_uses()) {
+    refuse(errc::driver_error, ordinal, "the system refuses host memory for the records of pending blocks");
+  }
   if (ordinal < 0 || ordinal >= 64) refuse(errc::invalid_argument, ordinal, "there is no such device");
   check("cuDeviceGet", api_.cuDeviceGet(&handle_, ordinal));
   if (attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0) {
@@ -67,6 +72,8 @@ device::~device() {
     const driver_scope scope(*this);
     gone = driver::is_gone(scope.result());
     if (scope.result() == CUDA_SUCCESS) {
+      forget_pending(*this);
+      forget_uses(*this);
       lanes.each([&](lane& l) { l.order.all_reached(events); });
       events.clear();
     }

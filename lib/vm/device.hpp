@@ -86,6 +86,7 @@ class device {
   // Uses recorded on streams of this device, numbered; see use_records.hpp.
   std::atomic<std::uint64_t> use_clock{1};
   std::atomic<std::uint64_t> uses_reached{0};
+  std::atomic<std::uint64_t> uses{0};  // records that exist
 
  private:
   [[nodiscard]] CUmemAllocationProp properties() const noexcept;
