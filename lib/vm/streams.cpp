@@ -55,16 +55,16 @@ bool seal(lane& l, const lane* inside, bool pressure, CUresult& error) noexcept 
   device& d = *l.device;
   error = CUDA_SUCCESS;
   if (!l.order.needs_seal()) return true;
-  using outcome = fence_ring::outcome;
+  fence_ring::outcome outcome = fence_ring::outcome::failed;
   if (touchable(l, inside) && is_here(l)) {
     if (capturing_now(d, l.stream)) return false;
-    return l.order.seal(d.events, error, [&](CUevent e) { return d.note(d.api().cuEventRecord(e, l.stream)); }) ==
-           outcome::sealed;
+    outcome = l.order.seal(d.events, error, [&](CUevent e) { return d.api().cuEventRecord(e, l.stream); });
+  } else if (pressure && context_fence_allowed(d)) {
+    // Covers even work of streams that are gone.
+    outcome = l.order.seal(d.events, error, [&](CUevent e) { return d.api().cuCtxRecordEvent(d.context(), e); });
   }
-  if (!pressure || !context_fence_allowed(d)) return false;
-  // Covers even work of streams that are gone.
-  return l.order.seal(d.events, error, [&](CUevent e) { return d.note(d.api().cuCtxRecordEvent(d.context(), e)); }) ==
-         outcome::sealed;
+  d.note(error);
+  return outcome == fence_ring::outcome::sealed;
 }
 
 void poll(lane& l) noexcept {
