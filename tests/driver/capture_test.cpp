@@ -1,5 +1,6 @@
 // Captures: what they forbid in each mode, joining, and graphs that replay.
 #include <atomic>
+#include <ostream>
 
 #include "driver/fixture.hpp"
 
@@ -147,6 +148,10 @@ struct unsafe_case {
   CUstreamCaptureMode thread;
   bool same_thread;
   bool allowed;
+  friend std::ostream& operator<<(std::ostream& out, const unsafe_case& c) {
+    return out << "capture mode " << c.capture << ", thread mode " << c.thread
+               << (c.same_thread ? ", same thread" : ", another thread");
+  }
 };
 
 class sim_capture_unsafe : public testing::TestWithParam<unsafe_case> {};
