@@ -46,16 +46,20 @@ bool steal(lane_cache& c, const cache_bin& for_bin, std::uint64_t bytes) noexcep
   return !short_of();
 }
 
+constexpr std::uint32_t dear_block = 128 << 10;
+
 // How many blocks the bin may keep. In hardened mode `end` stays at the bottom, so the limit itself counts.
 std::uint32_t room_of(const lane_cache& c, const cache_bin& b) noexcept {
   return c.heap->hardened ? b.limit : b.capacity();
 }
 
-// A miss earns capacity: twice as much up to the class's limit, within the thread's budget.
+// A miss earns capacity, within the class's limit and the thread's budget: twice as much for small blocks, one more for
+// blocks of which a few are a lot.
 std::uint32_t earn(lane_cache& c, std::uint32_t cls) noexcept {
   cache_bin& b = c.bin_of(cls);
   const std::uint32_t capacity = room_of(c, b);
-  const std::uint32_t wanted = std::min<std::uint32_t>(b.limit, std::max(1u, capacity * 2));
+  const std::uint32_t wanted =
+      std::min<std::uint32_t>(b.limit, capacity + (b.block_bytes < dear_block ? std::max(1u, capacity) : 1));
   if (wanted <= capacity) return capacity;
   const std::uint64_t bytes = std::uint64_t{wanted - capacity} * b.block_bytes;
   if (!steal(c, b, bytes)) return capacity;
