@@ -138,6 +138,7 @@ class lane_heap {
   void list(std::uint32_t page, std::uint32_t cls) noexcept;
   std::uint32_t pop_span(std::uint32_t cls, std::uint32_t which) noexcept;
   void release_span(span<>& s) noexcept;
+  std::uint32_t sweep(std::uint32_t cls) noexcept;
   void mark_run(std::uint32_t first, std::uint32_t pages, run_record record) noexcept;
   void unmark_run(std::uint32_t first) noexcept;
   std::uint32_t first_page_of(std::uint32_t page) const noexcept;
@@ -155,12 +156,13 @@ class lane_heap {
     return [this](std::uint32_t page) -> std::atomic<std::uint32_t>& { return span_at(page).next; };
   }
 
+  // Spans are put on the list that the low bit of `sweep` names; sweeps empty the other one, then swap them.
   struct alignas(64) span_lists {
-    tagged_stack<> lists[2];  // a sweep moves spans from one to the other
+    tagged_stack<> lists[2];
+    std::atomic<std::uint32_t> sweep;
   };
 
   const std::uint32_t number_;
-  std::atomic<std::uint32_t> sweep_{0};  // its low bit: the list that spans are put on
   alignas(64) std::atomic<std::uint64_t> bin_bytes_{0};
   alignas(64) std::atomic<std::uint64_t> taken_{0};
   magazine_pool magazines_;

@@ -70,7 +70,8 @@ std::uint32_t lane_heap::empty_bins() noexcept {
 // --- spans ---------------------------------------------------------------------------------------------------------
 
 void lane_heap::list(std::uint32_t page, std::uint32_t cls) noexcept {
-  spans_[cls].lists[sweep_.load(std::memory_order_relaxed) & 1].push(page, span_link());
+  span_lists& l = spans_[cls];
+  l.lists[l.sweep.load(std::memory_order_relaxed) & 1].push(page, span_link());
 }
 
 std::uint32_t lane_heap::pop_span(std::uint32_t cls, std::uint32_t which) noexcept {
@@ -91,7 +92,7 @@ std::uint32_t lane_heap::take_from(span<>& s, std::uint32_t cls, void** out, std
 }
 
 std::uint32_t lane_heap::take_from_spans(std::uint32_t cls, void** out, std::uint32_t want) noexcept {
-  const std::uint32_t now = sweep_.load(std::memory_order_relaxed);
+  const std::uint32_t now = spans_[cls].sweep.load(std::memory_order_relaxed);
   for (const std::uint32_t which : {now, now + 1}) {
     const std::uint32_t page = pop_span(cls, which);
     if (page == no_page) continue;
@@ -142,25 +143,37 @@ void lane_heap::release_span(span<>& s) noexcept {
   pages.release(first, length);
 }
 
-std::uint32_t lane_heap::release_free_spans() noexcept {
+// Empties one list span by span: free spans are released, all others go to the list in use. A thread stopped here holds
+// one. Sweeps at once empty the same list together, and leave it when one of them swaps the lists.
+std::uint32_t lane_heap::sweep(std::uint32_t cls) noexcept {
+  span_lists& l = spans_[cls];
   std::uint32_t released = 0;
-  // From now on spans are put on the other list; this one is emptied span by span, so a thread stopped here holds one.
-  // Two sweeps at once move spans back and forth, so each looks at no more than a bounded number.
-  const std::uint32_t old = sweep_.fetch_add(1, std::memory_order_relaxed);
-  for (std::uint32_t c = 0; c < class_count; ++c) {
-    for (std::uint32_t left = lane_pages / 64; left != 0; --left) {
-      const std::uint32_t page = pop_span(c, old);
+  // First what an earlier sweep has left on the list, then all that is in use now. A list is swapped only when it was
+  // seen empty, so every span that was listed when this began is looked at, by one sweep or another.
+  for (const bool swap : {true, false}) {
+    std::uint32_t now = l.sweep.load(std::memory_order_acquire);
+    while (l.sweep.load(std::memory_order_acquire) == now) {
+      const std::uint32_t page = pop_span(cls, now + 1);
       if (page == no_page) break;
       span<>& s = span_at(page);
       s.own();
       if (s.release()) {
-        released += classes[c].pages;
+        released += classes[cls].pages;
         release_span(s);
       } else if (s.close()) {
-        list(page, c);
+        l.lists[now & 1].push(page, span_link());
       }
     }
+    if (!swap) break;
+    if (l.lists[0].empty() && l.lists[1].empty()) break;
+    l.sweep.compare_exchange_strong(now, now + 1, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
+  return released;
+}
+
+std::uint32_t lane_heap::release_free_spans() noexcept {
+  std::uint32_t released = 0;
+  for (std::uint32_t c = 0; c < class_count; ++c) released += sweep(c);
   return released;
 }
 

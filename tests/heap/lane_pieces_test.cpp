@@ -74,7 +74,7 @@ TEST(lane_pieces, a_removed_piece_is_forgotten_and_can_come_back) {
     use(lane, base, first, d);
     lane.remove_piece(first);
     EXPECT_EQ(find_slot(base), nullptr);
-      EXPECT_FALSE(found(base));
+    EXPECT_FALSE(found(base));
     EXPECT_EQ(lane.count().free_pages, 0u);
   }
 }
