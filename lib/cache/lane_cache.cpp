@@ -66,6 +66,11 @@ std::uint64_t lane_cache::work() const noexcept {
   return sum;
 }
 
+void lane_cache::hand_over_counts() noexcept {
+  heap->allocations.fetch_add(allocation_count(), std::memory_order_relaxed);
+  for (cache_bin& b : class_bins(*this)) b.allocations.store(0, std::memory_order_relaxed);
+}
+
 void lane_cache::forget_capacity() noexcept {
   thread->capacity_bytes.fetch_sub(capacity_bytes(), std::memory_order_relaxed);
   for (cache_bin& b : class_bins(*this)) b.end = b.bottom;

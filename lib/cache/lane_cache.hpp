@@ -72,6 +72,9 @@ struct alignas(64) lane_cache {
   [[nodiscard]] std::uint64_t work() const noexcept;
   /// All blocks back to the spans. REQUIRES: the caller works in the cache (owner or taker). Bytes moved.
   std::uint64_t drain() noexcept;
+  /// Adds the counts of allocations to the lane's own: whatever becomes of the cache, they are counted once. REQUIRES:
+  /// as drain.
+  void hand_over_counts() noexcept;
   /// Gives what was earned back to the thread's budget: the cache starts small again. REQUIRES: as drain.
   void forget_capacity() noexcept;
 };

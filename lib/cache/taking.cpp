@@ -49,6 +49,7 @@ taken take_some(std::uint32_t lane_number, bool alone, Wanted&& wanted, Empty&& 
         continue;
       }
       sum.bytes += empty(c);
+      c.hand_over_counts();
       c.forget_capacity();
       ++sum.caches;
       if (c.owner.finish()) detail::recycle(c);
@@ -87,11 +88,7 @@ void forget_caches(std::uint32_t lane_number) noexcept {
   take_some(
       lane_number, true, [](lane_cache&) { return true; },
       [](lane_cache& c) {
-        for (std::uint32_t k = 0; k < heap::class_count; ++k) {
-          cache_bin& b = c.bin_of(k);
-          b.set_count(0);
-          b.allocations.store(0, std::memory_order_relaxed);
-        }
+        for (std::uint32_t k = 0; k < heap::class_count; ++k) c.bin_of(k).set_count(0);
         return std::uint64_t{0};
       });
 }
