@@ -113,10 +113,11 @@ TEST(path, a_thread_stopped_inside_the_driver_stops_nobody_else) {  // C3
   table.cuMemCreate = &stopping::create;
   settings s;
   s.growth_patience = 20ms;
+  std::vector<std::unique_ptr<lane_rig>> lanes;
   vm::device d(table, 0, s);
-  const CUstream stream = r.machine->create_stream(0);
-  lane_rig shared(d, stream);
-  lane_rig other(d, r.machine->create_stream(0));
+  for (int i = 0; i < 2; ++i) lanes.push_back(std::make_unique<lane_rig>(d, r.machine->create_stream(0)));
+  lane_rig& shared = *lanes[0];
+  lane_rig& other = *lanes[1];
   const std::uint64_t a = shared.allocate(10 * MiB);
 
   stopping::arm();

@@ -54,10 +54,10 @@ struct lane_rig {
 };
 
 struct rig {
+  std::vector<std::unique_ptr<lane_rig>> lanes;  // outlive the device, as the service's do
   std::unique_ptr<sim::machine> machine;
   std::unique_ptr<vm::device> device;
   std::atomic<int> holds{0};
-  std::vector<std::unique_ptr<lane_rig>> lanes;
 
   explicit rig(sim::machine_config config = {}, settings s = {}) : machine(new sim::machine(std::move(config))) {
     s.trim_holds = &holds;
