@@ -29,7 +29,7 @@ std::optional<double> unit_of(std::string_view suffix) {
   if (s.empty() || s == "B") return 1.0;
   constexpr std::string_view letters = "KMGT";
   const std::size_t at = letters.find(s[0]);
-  const std::string rest = s.substr(1);
+  const std::string_view rest = std::string_view(s).substr(1);
   if (at == std::string_view::npos || !(rest.empty() || rest == "B" || rest == "IB")) return std::nullopt;
   return std::ldexp(1.0, static_cast<int>(10 * (at + 1)));
 }
@@ -92,8 +92,12 @@ std::string format_seconds(double seconds) {
 }
 
 std::string format_count(std::uint64_t n) {
-  std::string out = std::to_string(n);
-  for (std::size_t at = out.size(); at > 3; at -= 3) out.insert(at - 3, ",");
+  const std::string digits = std::to_string(n);
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
   return out;
 }
 
