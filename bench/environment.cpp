@@ -29,6 +29,8 @@ weir::stream_t environment::stream(std::size_t index) { return streams_->at(inde
 
 bool environment::gpu() const noexcept { return streams_->gpu(); }
 
+std::unique_ptr<weir::service> environment::another_service() const { return streams_->make_service(); }
+
 void* environment::open_library(const std::string& name) {
   for (const std::string& folder : options_.peer_folders) {
     const auto path = std::filesystem::path(folder) / name;

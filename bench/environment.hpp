@@ -33,6 +33,8 @@ class environment {
   [[nodiscard]] weir::stream_t stream(std::size_t index);
   [[nodiscard]] bool gpu() const noexcept;
   [[nodiscard]] weir::service& service() noexcept { return *service_; }
+  // One more over the same device, that nobody else works in.
+  [[nodiscard]] std::unique_ptr<weir::service> another_service() const;
   [[nodiscard]] const options& given() const noexcept { return options_; }
 
   // dlopen in the peers' folders, then where the loader looks. Null, and a note, when there is none.
