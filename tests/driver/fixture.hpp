@@ -17,6 +17,14 @@ namespace weir::test {
 
 inline constexpr std::size_t mib = std::size_t{1} << 20;
 
+/// Headers differ in how the number is nested, so no braces.
+inline CUmemLocation place(CUmemLocationType type, int id) {
+  CUmemLocation where{};
+  where.type = type;
+  where.id = id;
+  return where;
+}
+
 /// A machine whose table is initialised, with device 0's context current in the calling thread.
 struct driver_machine {
   explicit driver_machine(sim::machine_config config = {}) : machine(std::move(config)), cu(machine.table()) {
@@ -30,7 +38,7 @@ struct driver_machine {
   static CUmemAllocationProp on_device(int device) {
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    prop.location = place(CU_MEM_LOCATION_TYPE_DEVICE, device);
     return prop;
   }
 
@@ -51,7 +59,7 @@ struct driver_machine {
   CUresult allow(CUdeviceptr at, std::size_t bytes, int device,
                  CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) const {
     CUmemAccessDesc desc{};
-    desc.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    desc.location = place(CU_MEM_LOCATION_TYPE_DEVICE, device);
     desc.flags = flags;
     return cu.cuMemSetAccess(at, bytes, &desc, 1);
   }

@@ -1,4 +1,6 @@
 // Reservations, handles, mappings, aliases, access.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "driver/fixture.hpp"
@@ -88,7 +90,7 @@ TEST(sim_memory, access_is_per_device) {
   EXPECT_EQ(m.allow(at, 2 * mib, 1, CU_MEM_ACCESS_FLAGS_PROT_READ), CUDA_SUCCESS);
   EXPECT_TRUE(m.machine.accessible(1, pointer(at), 1, sim::access::read));
   EXPECT_FALSE(m.machine.accessible(1, pointer(at), 1));
-  const CUmemLocation second{CU_MEM_LOCATION_TYPE_DEVICE, {1}};
+  const CUmemLocation second = place(CU_MEM_LOCATION_TYPE_DEVICE, 1);
   unsigned long long flags = 0;
   EXPECT_EQ(m.cu.cuMemGetAccess(&flags, &second, at), CUDA_SUCCESS);
   EXPECT_EQ(flags, static_cast<unsigned long long>(CU_MEM_ACCESS_FLAGS_PROT_READ));
@@ -198,7 +200,7 @@ TEST(sim_memory, host_memory_at_a_node_is_usable_by_host_and_device) {
   driver_machine m(config);
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, {1}};
+  prop.location = place(CU_MEM_LOCATION_TYPE_HOST_NUMA, 1);
   CUmemGenericAllocationHandle handle = 0;
   ASSERT_EQ(m.cu.cuMemCreate(&handle, 8 * mib, &prop, 0), CUDA_SUCCESS);
   EXPECT_EQ(m.machine.reserved_host_bytes(1), 8 * mib);
@@ -208,7 +210,7 @@ TEST(sim_memory, host_memory_at_a_node_is_usable_by_host_and_device) {
   m.map(at, 8 * mib, handle);
   CUmemAccessDesc both[2]{};
   both[0] = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  both[1] = {{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  both[1] = {place(CU_MEM_LOCATION_TYPE_DEVICE, 0), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   ASSERT_EQ(m.cu.cuMemSetAccess(at, 8 * mib, both, 2), CUDA_SUCCESS);
   static_cast<char*>(pointer(at))[3] = 42;  // the host itself
   EXPECT_EQ(static_cast<char*>(m.machine.view(0, pointer(at), 8))[3], 42);
@@ -224,6 +226,14 @@ TEST(sim_memory, export_needs_to_be_asked_for_at_creation) {
   EXPECT_EQ(m.cu.cuMemExportToShareableHandle(&file, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
             CUDA_ERROR_INVALID_VALUE);
   m.cu.cuMemRelease(plain);
+  CUmemAllocationProp prop = driver_machine::on_device(0);
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemGenericAllocationHandle handle = 0;
+  EXPECT_EQ(m.cu.cuMemCreate(&handle, 2 * mib, &prop, 0), CUDA_SUCCESS);
+  EXPECT_EQ(m.cu.cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_SUCCESS);
+  EXPECT_EQ(close(file), 0);
+  m.cu.cuMemRelease(handle);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ std::shared_ptr<reservation> machine_state::take_plain(CUdeviceptr at) {
   const std::lock_guard lock(plain_mutex);
   const auto it = plain.find(at);
   if (it == plain.end()) return nullptr;
-  const auto range = it->second;
+  std::shared_ptr<reservation> range = std::move(it->second);
   plain.erase(it);
   return range;
 }
@@ -121,24 +121,32 @@ CUresult machine_state::cuMemFreeAsync(CUdeviceptr at, CUstream on) {
 
 CUresult machine_state::cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr at) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::shared_ptr<mapping> m;
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t mapping_base = 0;
+  std::uint64_t mapping_bytes = 0;
+  unsigned long long handle_types = 0;
   int owner = -1;
   bool mapped = true;
   bool internal = false;
+  bool rdma = false;
   if (const auto range = addresses.find(at)) {
     base = range->base();
     bytes = range->bytes();
     internal = range->internal;
     const std::lock_guard lock(range->mutex);
     const auto covering = range->cover(at, 1);
-    if (!covering.empty()) m = covering.front();
-    mapped = m != nullptr;
-    if (mapped) owner = m->memory->home->owner();
+    mapped = !covering.empty();
+    for (const auto& m : covering) {  // one at most
+      mapping_base = m->base;
+      mapping_bytes = m->bytes;
+      handle_types = m->memory->handle_types;
+      owner = m->memory->home->owner();
+      rdma = internal || m->memory->rdma;
+    }
   } else if (const auto block = pinned.find(at, 1)) {
-    base = block->base;
-    bytes = block->bytes;
+    mapping_base = base = block->base;
+    mapping_bytes = bytes = block->bytes;
   } else {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -165,13 +173,13 @@ CUresult machine_state::cuPointerGetAttribute(void* out, CUpointer_attribute att
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return give(out, 0);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      return give(out, static_cast<CUdeviceptr>(m != nullptr ? m->base : base));
+      return give(out, static_cast<CUdeviceptr>(mapping_base));
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return give(out, static_cast<std::size_t>(m != nullptr ? m->bytes : bytes));
+      return give(out, static_cast<std::size_t>(mapping_bytes));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return give(out, m != nullptr ? static_cast<unsigned long long>(m->memory->handle_types) : 0ULL);
+      return give(out, handle_types);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      return give(out, m != nullptr && (m->memory->rdma || internal) ? 1 : 0);
+      return give(out, rdma ? 1 : 0);
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }

@@ -39,6 +39,7 @@ class machine_state final : public stream_host {
   machine_state& operator=(const machine_state&) = delete;
 
   // One method per driver call, with its exact signature.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's name takes none
 #define WEIR_SIM_CALL(name, version, presence, timing) std::remove_pointer_t<PFN_##name##_v##version> name;
   WEIR_DRIVER_CALLS(WEIR_SIM_CALL)
 #undef WEIR_SIM_CALL
