@@ -42,6 +42,17 @@ int print_config(const info_options& options) {
   return exit_good;
 }
 
+// The driver tells free memory only to a context, and the service makes none for the question.
+device_info look_at(rig& r, int device) {
+  device_info d = r.service().info(device);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  r.use(device);
+  r.must(r.driver().cuMemGetInfo(&free, &total), "cuMemGetInfo", device);
+  d.memory_free = free;
+  return d;
+}
+
 json to_json(const device_info& d) {
   return {{"index", d.index},
           {"name", d.name},
@@ -77,7 +88,7 @@ int print_info(const info_options& options) {
   const std::string driver = version_text(r.driver_version());
   if (options.common.json) {
     json devices = json::array();
-    for (int d = 0; d < r.devices(); ++d) devices.push_back(to_json(r.service().info(d)));
+    for (int d = 0; d < r.devices(); ++d) devices.push_back(to_json(look_at(r, d)));
     print_json({{"weir", weir::version()},
                 {"driver", driver},
                 {"backend", r.simulated() ? "sim" : "cuda"},
@@ -90,7 +101,7 @@ int print_info(const info_options& options) {
   if (!r.reason().empty()) fmt::print("devices are simulated: {}\n", r.reason());
   table rows({0, 2, 3, 5, 6});
   rows.row({"device", "name", "memory", "free", "PCI", "NUMA", "compute", "VMM", "UUID"});
-  for (int d = 0; d < r.devices(); ++d) rows.row(row_of(r.service().info(d)));
+  for (int d = 0; d < r.devices(); ++d) rows.row(row_of(look_at(r, d)));
   fmt::print("\n{}", rows.text());
   return exit_good;
 }

@@ -16,6 +16,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::uint64_t measured_every = 16;  // blocks: clock reads on all would be a fifth of the time
 constexpr unsigned most_at_once = 16;
+constexpr std::uint64_t stuck_in_a_lane = std::uint64_t{32} << 20;
 
 std::uint32_t since(clock::time_point start) {
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count();
@@ -94,13 +95,15 @@ bool stress_thread::allocate(place& at, stress_block& out) {
   return true;
 }
 
-// Refusing is right only where most of the device is really taken.
+// Refusing is right only where most of the device is really taken: by live blocks, or by the partly used chunks of as
+// many lanes as there are, which no other lane can have.
 void stress_thread::check_refusal(const place& at, std::uint64_t bytes) {
   ++refused_;
   const int device = at.lane.device();
   const device_statistics now = shared_.machine.service().statistics().devices.at(static_cast<std::size_t>(device));
   const std::uint64_t memory = shared_.machine.service().info(device).memory;
-  if (now.live + bytes < memory / 2) {
+  const auto lanes = static_cast<std::uint64_t>(shared_.options.shared_streams ? 1 : shared_.options.threads);
+  if (now.live + bytes + lanes * stuck_in_a_lane < memory / 2) {
     throw fault_error(
         fmt::format("device {}: {} bytes refused with {} of {} bytes live", device, bytes, now.live, memory));
   }

@@ -68,8 +68,9 @@ TEST_F(program, what_the_user_got_wrong_is_one_line_and_status_2) {
     std::string named;
   };
   const std::vector<wrong> all = {
-      {"", "subcommand"},
+      {"", "a command is required"},
       {"frobnicate", "frobnicate"},
+      {"info frobnicate", "frobnicate"},
       {"info --frobnicate", "--frobnicate"},
       {"info --backend amd", "--backend"},
       {"stress --pattern chaos --backend sim", "--pattern"},
@@ -112,6 +113,7 @@ TEST_F(program, info_tells_of_simulated_devices) {
   const json& device = info.at("devices").at(1);
   EXPECT_EQ(device.at("index"), 1);
   EXPECT_EQ(device.at("memory"), std::uint64_t{4} << 30);
+  EXPECT_GT(device.at("memory_free"), std::uint64_t{3} << 30);
   for (const char* key :
        {"name", "uuid", "pci_address", "numa_node", "memory_free", "granularity", "vmm", "simulated"}) {
     EXPECT_TRUE(device.contains(key)) << key;
@@ -247,7 +249,8 @@ TEST_F(program, replays_a_recorded_trace_without_fault) {
   const json one = json::parse(o.out).at(0);
   EXPECT_EQ(one.at("events"), 2214);
   EXPECT_EQ(one.at("peak_requested"), 5469339112);
-  EXPECT_LT(one.at("ratio"), 1.25);
+  EXPECT_GE(one.at("ratio"), 1.0);
+  EXPECT_EQ(one.at("runs").at(0).at("peak_requested"), one.at("peak_requested"));
   const outcome text = run(folder_, "replay --backend sim " + path);
   EXPECT_EQ(text.status, 0);
   EXPECT_THAT(text.out, HasSubstr("gnn.csv.gz"));
