@@ -3,6 +3,10 @@
 // no GPU. Device memory faults when the host touches it, streams run in order on threads of their own, kernels are host
 // functions that reach memory through `view`, and every rule that the real driver enforces (or crashes over) is
 // checked.
+//
+// What it does not do: GPU code (modules, cuLaunchKernel) and cuMemAllocAsync inside a capture give
+// CUDA_ERROR_NOT_SUPPORTED; an exported descriptor is of the device's whole memory file; work of a graph runs one
+// operation after the other; there are primary contexts only.
 
 #include <chrono>
 #include <cstddef>
