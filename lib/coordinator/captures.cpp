@@ -42,16 +42,13 @@ lane_state* lane_under_capture(lane_state& l) noexcept {
     // The thread's own innermost capture, else the newest of the device.
     const std::lock_guard lock(d.captures_mutex);
     const long me = ::syscall(SYS_gettid);
+    const open_capture* best = nullptr;
     for (const open_capture& o : d.captures) {
       if (o.pool == l.pool) return &l;
-      if (pool == nullptr || o.thread == me) pool = o.pool;
+      if (best == nullptr || best->thread != me || o.thread == me) best = &o;
     }
-    if (pool == nullptr) return &l;
-    if (d.captures.back().thread != me) {
-      bool mine = false;
-      for (const open_capture& o : d.captures) mine = mine || o.thread == me;
-      if (!mine) pool = d.captures.back().pool;
-    }
+    if (best == nullptr) return &l;
+    pool = best->pool;
   }
   lane_state* in_pool = find_or_make_lane(d.owner, d, l.base.stream, l.base.stream_id, pool);
   if (in_pool != nullptr) in_pool->for_capture = true;
