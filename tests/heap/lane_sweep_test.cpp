@@ -31,7 +31,7 @@ TEST(lane_sweep, sweeps_at_once_leave_no_free_span) {
   const mapped_lane lane(8 * mib);
   lane->bin_limit = 0;
   dice d(1);
-  for (std::uint32_t round = 0; round < 40 * effort; ++round) {
+  for (std::uint32_t round = 0; round < 20 * effort; ++round) {
     const std::vector<void*> kept = spans_with_one_block_out(lane, d);
     in_threads(3, [&](std::uint32_t) { lane->release_free_spans(); });
     ASSERT_EQ(lane->count().in_spans, kept.size() * page_bytes) << "round " << round;

@@ -99,7 +99,7 @@ class lane_threads : public testing::TestWithParam<std::uint64_t> {
     std::vector<block> mine;
     // Few classes, so that threads meet.
     constexpr std::uint32_t some[] = {0, 1, 7, 15, 24, 40, 55};
-    for (std::uint32_t step = 0; step < 1500 * effort; ++step) {
+    for (std::uint32_t step = 0; step < 160 * effort; ++step) {
       const std::uint32_t kind = d.below(100);
       if (kind < 35) {
         const std::uint32_t cls = some[d.below(7)];
@@ -184,7 +184,7 @@ TEST(lane_threads_misuse, one_of_two_frees_of_a_run_wins) {
   std::atomic<std::uint32_t> wins{0};
   std::barrier round(2);
   std::uint64_t run = 0;
-  constexpr std::uint32_t rounds = 500 * effort;
+  constexpr std::uint32_t rounds = 60 * effort;
   in_threads(2, [&](std::uint32_t who) {
     for (std::uint32_t i = 0; i < rounds; ++i) {
       if (who == 0) run = number_of(lane->take_run(3 * mib, 256, false));

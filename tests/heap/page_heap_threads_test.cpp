@@ -102,14 +102,14 @@ TEST(page_heap_neighbours, released_together_are_one_run) {
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < parts; ++i) {
     threads.emplace_back([&, i] {
-      for (std::uint32_t n = 0; n < 400 * effort; ++n) {
+      for (std::uint32_t n = 0; n < 60 * effort; ++n) {
         round.arrive_and_wait();
         h->release(60 + i * 4, 4);  // pages 60 .. 71, two words
         round.arrive_and_wait();
       }
     });
   }
-  for (std::uint32_t n = 0; n < 400 * effort; ++n) {
+  for (std::uint32_t n = 0; n < 60 * effort; ++n) {
     round.arrive_and_wait();
     round.arrive_and_wait();
     if (h->claim(12) != 60) ++missed;
