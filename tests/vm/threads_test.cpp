@@ -57,7 +57,7 @@ void run(std::chrono::milliseconds patience, std::uint64_t limit, int rounds) {
       mine.pop_back();
       lane_rig& own = *r.lanes[static_cast<std::size_t>(b.lane)];
       who.leave(own, b.at, b.bytes);
-      r.machine->fill(own.lane.stream, reinterpret_cast<void*>(b.at), 1, 64);
+      r.machine->fill(own.lane.stream, reinterpret_cast<void*>(b.at + 64), 1, 64);
       auto& state = heap::find_slot(b.at)->states[heap::granule_in_slot(b.at)];
       const std::size_t where = random() % lane_count;
       lane_rig& in = *r.lanes[where];
