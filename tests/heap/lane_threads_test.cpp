@@ -99,7 +99,7 @@ class lane_threads : public testing::TestWithParam<std::uint64_t> {
     std::vector<block> mine;
     // Few classes, so that threads meet.
     constexpr std::uint32_t some[] = {0, 1, 7, 15, 24, 40, 55};
-    for (std::uint32_t step = 0; step < 160 * effort; ++step) {
+    for (std::uint32_t step = 0; step < 1000 * effort; ++step) {
       const std::uint32_t kind = d.below(100);
       if (kind < 35) {
         const std::uint32_t cls = some[d.below(7)];

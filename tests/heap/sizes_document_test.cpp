@@ -24,8 +24,8 @@ Blocks up to 1 MiB are cut from spans of equal blocks; larger ones are runs, rou
 * *inside, mean*: the same for requests spread evenly over the sizes of the class;
 * *tail*: the share of a span behind its last block. It is counted as slack.
 
-| class | block, bytes | inside, worst | inside, mean | span, pages | blocks | tail | blocks a magazine |
-| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| class | block, bytes | inside, worst | inside, mean | span, pages | blocks | tail |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 )";
 
 std::string document() {
@@ -40,8 +40,8 @@ std::string document() {
     const double tail = 100.0 * (span - static_cast<double>(k.blocks) * k.bytes) / span;
     if (least > 2048) worst = std::max(worst, inside);
     worst_tail = std::max(worst_tail, tail);
-    text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {} | {} | {:.2f} % | {} |\n", c, k.bytes, inside, inside / 2,
-                        k.pages, k.blocks, tail, k.batch);
+    text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {} | {} | {:.2f} % |\n", c, k.bytes, inside, inside / 2,
+                        k.pages, k.blocks, tail);
   }
   text +=
       fmt::format("\nAbove 2 KiB at most {:.1f} % of a block is unused; the longest tail is {:.2f} % of its span.\n",
