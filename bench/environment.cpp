@@ -27,6 +27,8 @@ environment::~environment() = default;
 
 weir::stream_t environment::stream(std::size_t index) { return streams_->at(index); }
 
+void environment::enter_device() const { streams_->enter(); }
+
 bool environment::gpu() const noexcept { return streams_->gpu(); }
 
 std::unique_ptr<weir::service> environment::another_service() const { return streams_->make_service(); }

@@ -32,6 +32,7 @@ class environment {
   // Device 0's index-th stream of this program; simulated where Weir runs on the simulated driver.
   [[nodiscard]] weir::stream_t stream(std::size_t index);
   [[nodiscard]] bool gpu() const noexcept;
+  void enter_device() const;
   [[nodiscard]] weir::service& service() noexcept { return *service_; }
   // One more over the same device, that nobody else works in.
   [[nodiscard]] std::unique_ptr<weir::service> another_service() const;

@@ -47,7 +47,16 @@ bool stream_source::start_gpu() {
     throw std::runtime_error("device 0 gives no context");
   }
   driver_ = &call;
+  context_ = context;
   return true;
+}
+
+void stream_source::enter() const {
+  if (machine_ != nullptr) {
+    machine_->set_device(0);
+  } else {
+    driver_->cuCtxSetCurrent(context_);
+  }
 }
 
 weir::stream_t stream_source::at(std::size_t index) {

@@ -9,6 +9,8 @@
 #include "weir/config.hpp"
 #include "weir/types.hpp"
 
+struct CUctx_st;
+
 namespace weir {
 class service;
 namespace sim {
@@ -30,6 +32,8 @@ class stream_source {
 
   [[nodiscard]] weir::stream_t at(std::size_t index);
   [[nodiscard]] bool gpu() const noexcept { return driver_ != nullptr; }
+  // Makes device 0 current on the calling thread, as every thread of a CUDA program has done.
+  void enter() const;
   // Why the simulated machine is used; empty on a GPU.
   [[nodiscard]] const std::string& why_simulated() const noexcept { return why_simulated_; }
   [[nodiscard]] std::unique_ptr<weir::service> make_service() const;
@@ -39,6 +43,7 @@ class stream_source {
 
   weir::config config_;
   const weir::driver::table* driver_ = nullptr;
+  CUctx_st* context_ = nullptr;
   std::shared_ptr<weir::sim::machine> machine_;
   std::vector<weir::stream_t> streams_;
   std::string why_simulated_;

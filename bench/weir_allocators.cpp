@@ -30,6 +30,10 @@ void raw_deallocate(void* block, std::size_t, void* context) {
   raw->service->deallocate(block, raw->stream);
 }
 
+// Threads of a CUDA program have a current device; Weir asks the driver on them. `thread_init` has no argument.
+const environment* entered = nullptr;
+void enter_device() { entered->enter_device(); }
+
 // Contexts by the stream's index; a deque, since the workloads keep their addresses.
 template <class Context, class Make>
 auto contexts(Make make) {
@@ -42,10 +46,12 @@ auto contexts(Make make) {
 }  // namespace
 
 void add_weir_allocators(environment& env) {
+  entered = &env;
   allocator lane;
   lane.name = "weir";
   lane.allocate = lane_allocate;
   lane.deallocate = lane_deallocate;
+  lane.thread_init = enter_device;
   lane.context_of = contexts<weir::lane>([&env](std::size_t i) { return env.service().lane(0, env.stream(i)); });
   env.allocators.push_back(std::move(lane));
 
@@ -53,6 +59,7 @@ void add_weir_allocators(environment& env) {
   raw.name = "weir_raw";
   raw.allocate = raw_allocate;
   raw.deallocate = raw_deallocate;
+  raw.thread_init = enter_device;
   raw.context_of = contexts<raw_context>([&env](std::size_t i) { return raw_context{&env.service(), env.stream(i)}; });
   env.allocators.push_back(std::move(raw));
 }
