@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -8,8 +9,9 @@
 namespace weir::cli {
 namespace {
 
-// One thread block an order; its threads go over the words with the stride of the block. PTX, so that neither nvcc nor
-// a runtime library is needed: the driver compiles it for the GPU at hand.
+// A column of thread blocks an order (x counts orders); their threads go over the words with the stride of the column,
+// each over the same words when it writes and when it verifies. PTX, so that neither nvcc nor a runtime library is
+// needed: the driver compiles it for the GPU at hand.
 constexpr const char* kernel_text = R"(
 .version 7.0
 .target sm_70
@@ -18,7 +20,7 @@ constexpr const char* kernel_text = R"(
 .visible .entry weir_stamp(.param .u64 orders_param, .param .u64 result_param)
 {
   .reg .pred %end, %off, %same;
-  .reg .b32 %block32, %thread32, %size32;
+  .reg .b32 %block32, %thread32, %size32, %row32, %rows32, %first32, %stride32;
   .reg .b64 %orders, %result, %order, %base, %words, %stamp, %todo, %bit;
   .reg .b64 %first, %stride, %i, %address, %want, %got, %block, %one;
 
@@ -27,9 +29,13 @@ constexpr const char* kernel_text = R"(
   mov.u32 %block32, %ctaid.x;
   mov.u32 %thread32, %tid.x;
   mov.u32 %size32, %ntid.x;
+  mov.u32 %row32, %ctaid.y;
+  mov.u32 %rows32, %nctaid.y;
+  mad.lo.u32 %first32, %row32, %size32, %thread32;
+  mul.lo.u32 %stride32, %rows32, %size32;
   cvt.u64.u32 %block, %block32;
-  cvt.u64.u32 %first, %thread32;
-  cvt.u64.u32 %stride, %size32;
+  cvt.u64.u32 %first, %first32;
+  cvt.u64.u32 %stride, %stride32;
   mad.lo.u64 %order, %block, 32, %orders;
   ld.u64 %base, [%order];
   ld.u64 %words, [%order+8];
@@ -76,6 +82,16 @@ done:
 }
 )";
 
+constexpr unsigned threads = 256;
+
+// Enough thread blocks for the largest order to use the memory's bandwidth, few enough to be cheap for the others.
+unsigned rows(const stamp_order* orders, unsigned count) {
+  constexpr std::uint64_t words_a_row = std::uint64_t{16} * threads;
+  std::uint64_t most = 0;
+  for (unsigned i = 0; i < count; ++i) most = std::max(most, orders[i].words);
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(most / words_a_row, 1, 512));
+}
+
 class cuda_stamper final : public stamper {
  public:
   explicit cuda_stamper(rig& r) : rig_(r), driver_(r.driver()) {
@@ -114,8 +130,9 @@ class cuda_stamper final : public stamper {
   void launch(int device, stream_t stream, const stamp_order* orders, unsigned count, stamp_result* result) override {
     void* arguments[] = {&orders, &result};
     const CUfunction function = loaded_[static_cast<std::size_t>(device)].function;
-    rig_.must(driver_.cuLaunchKernel(function, count, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr), "cuLaunchKernel",
-              device);
+    rig_.must(
+        driver_.cuLaunchKernel(function, count, rows(orders, count), 1, threads, 1, 1, 0, stream, arguments, nullptr),
+        "cuLaunchKernel", device);
   }
 
  private:
