@@ -35,13 +35,14 @@ void lane_cache::start(heap::lane_heap& lane, thread_cache& t, bool captured) no
     b.live_state = heap::code_of(c) | heap::live_bit;
     b.free_state = heap::code_of(c);
     b.limit = k.magazine_limit;
+    b.room = 0;
   }
   owner.reset(captured);
 }
 
-std::uint64_t lane_cache::capacity_bytes() const noexcept {
+std::uint64_t lane_cache::room_bytes() const noexcept {
   std::uint64_t sum = 0;
-  for (const cache_bin& b : class_bins(*this)) sum += std::uint64_t{b.capacity()} * b.block_bytes;
+  for (const cache_bin& b : class_bins(*this)) sum += std::uint64_t{b.room} * b.block_bytes;
   return sum;
 }
 
@@ -71,9 +72,15 @@ void lane_cache::hand_over_counts() noexcept {
   for (cache_bin& b : class_bins(*this)) b.allocations.store(0, std::memory_order_relaxed);
 }
 
-void lane_cache::forget_capacity() noexcept {
-  thread->capacity_bytes.fetch_sub(capacity_bytes(), std::memory_order_relaxed);
-  for (cache_bin& b : class_bins(*this)) b.end = b.bottom;
+void lane_cache::set_room(cache_bin& b, std::uint32_t room) noexcept {
+  // Signed by wrapping: less room subtracts.
+  thread->room_bytes.fetch_add((std::uint64_t{room} - b.room) * b.block_bytes, std::memory_order_relaxed);
+  b.room = room;
+  b.end = heap->hardened ? b.bottom : b.bottom + room;
+}
+
+void lane_cache::forget_room() noexcept {
+  for (cache_bin& b : class_bins(*this)) set_room(b, 0);
 }
 
 std::uint64_t lane_cache::drain() noexcept {

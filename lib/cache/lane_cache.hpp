@@ -2,8 +2,8 @@
 // What one thread keeps of one lane: for each size class a stack of free blocks. Worked in by one thread at a time
 // (owner_word.hpp); counts are atomics only so that statistics may read them.
 //
-// Invariant: count <= capacity <= the class's magazine_limit. Bins are indexed by state code. A code that is no class
-// has capacity 0: frees of runs and used blocks go to the slow path without a branch of their own.
+// Invariant: count <= room <= the class's magazine_limit. Bins are indexed by state byte. One that is not of a live
+// class has no room: frees of runs and used blocks, and misuse, go to the slow path without a branch of their own.
 
 #include <array>
 #include <atomic>
@@ -27,7 +27,7 @@ struct cached_block {
 struct alignas(64) cache_bin {
   std::atomic<cached_block*> top;  // above the uppermost block; written by the owner only
   cached_block* bottom;
-  cached_block* end;                       // bottom + capacity; in hardened mode bottom: every free takes the slow path
+  cached_block* end;                       // bottom + room; in hardened mode bottom: every free takes the slow path
   std::atomic<std::uint64_t> allocations;  // hits and refills
   std::uint32_t block_bytes;
   std::uint8_t waste_shift;
@@ -35,11 +35,11 @@ struct alignas(64) cache_bin {
   heap::state_byte live_state;  // its own index
   heap::state_byte free_state;
   std::uint8_t limit;  // magazine_limit
+  std::uint32_t room;  // blocks it may keep: earned, and counted in the thread's room_bytes
 
   [[nodiscard]] std::uint32_t count() const noexcept {
     return static_cast<std::uint32_t>(top.load(std::memory_order_relaxed) - bottom);
   }
-  [[nodiscard]] std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(end - bottom); }
   void set_count(std::uint32_t n) noexcept { top.store(bottom + n, std::memory_order_relaxed); }
 };
 static_assert(sizeof(cache_bin) == 64);
@@ -58,14 +58,15 @@ struct alignas(64) lane_cache {
   std::atomic<std::uint64_t> seen_work{0};  // what the idle drainer saw last
   std::atomic<std::uint32_t> next{0};       // link of the stack of unused ones
   std::uint32_t index = 0;
-  std::uint32_t steal_hand = 0;  // whose capacity is taken next when the budget is spent
+  std::uint32_t steal_hand = 0;  // whose room is taken next when the budget is spent
   std::array<cached_block, total_slots()> slots{};
 
   cache_bin& bin_of(std::uint32_t cls) noexcept { return bins[heap::code_of(cls) | heap::live_bit]; }
 
   /// Empty, for `lane`, owned by the calling thread's cache.
   void start(heap::lane_heap& lane, thread_cache& t, bool captured) noexcept;
-  [[nodiscard]] std::uint64_t capacity_bytes() const noexcept;
+  /// What the bins may keep.
+  [[nodiscard]] std::uint64_t room_bytes() const noexcept;
   [[nodiscard]] std::uint64_t cached_bytes() const noexcept;
   [[nodiscard]] std::uint64_t allocation_count() const noexcept;
   /// Changes whenever the cache was used.
@@ -75,8 +76,10 @@ struct alignas(64) lane_cache {
   /// Adds the counts of allocations to the lane's own: whatever becomes of the cache, they are counted once. REQUIRES:
   /// as drain.
   void hand_over_counts() noexcept;
-  /// Gives what was earned back to the thread's budget: the cache starts small again. REQUIRES: as drain.
-  void forget_capacity() noexcept;
+  /// Gives all room back to the thread's budget: the cache starts small again. REQUIRES: as drain.
+  void forget_room() noexcept;
+  /// Sets a bin's room and counts the change.
+  void set_room(cache_bin& b, std::uint32_t room) noexcept;
 };
 
 /// A counter that only the owner changes and others read: no read-modify-write. One instruction where the compiler

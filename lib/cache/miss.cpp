@@ -28,44 +28,46 @@ void flush_to(lane_cache& c, std::uint32_t cls, std::uint32_t most) noexcept {
   while (b.count() > most) flush_oldest(c, cls, std::min(b.count() - most, heap::magazine::capacity));
 }
 
-// Takes capacity from other bins of this cache, round robin, until `bytes` of the budget are free.
-bool steal(lane_cache& c, const cache_bin& for_bin, std::uint64_t bytes) noexcept {
-  const std::uint64_t budget = thread_budget.load(std::memory_order_relaxed);
-  thread_cache& t = *c.thread;
-  const auto short_of = [&] { return t.capacity_bytes.load(std::memory_order_relaxed) + bytes > budget; };
-  for (std::uint32_t tries = 0; tries < heap::class_count && short_of(); ++tries) {
-    const std::uint32_t other = c.steal_hand++ % heap::class_count;
-    cache_bin& victim = c.bin_of(other);
-    const std::uint32_t capacity = victim.capacity();
-    if (&victim == &for_bin || capacity == 0) continue;
-    const std::uint32_t left = capacity / 2;
-    t.capacity_bytes.fetch_sub(std::uint64_t{capacity - left} * victim.block_bytes, std::memory_order_relaxed);
-    victim.end = victim.bottom + left;
-    flush_to(c, other, left);
+bool short_of(const thread_cache& t, std::uint64_t bytes) noexcept {
+  return t.room_bytes.load(std::memory_order_relaxed) + bytes > thread_budget.load(std::memory_order_relaxed);
+}
+
+// Halves the room of the cache's bins, round robin, until `bytes` of the thread's budget are free.
+void steal_from(lane_cache& c, const cache_bin* but, std::uint64_t bytes) noexcept {
+  for (std::uint32_t tries = 0; tries < heap::class_count && short_of(*c.thread, bytes); ++tries) {
+    const std::uint32_t cls = c.steal_hand++ % heap::class_count;
+    cache_bin& victim = c.bin_of(cls);
+    if (&victim == but || victim.room == 0) continue;
+    c.set_room(victim, victim.room / 2);
+    flush_to(c, cls, victim.room);
   }
-  return !short_of();
+}
+
+// The thread's other lanes give first: who misses here works here.
+bool steal(lane_cache& c, const cache_bin& for_bin, std::uint64_t bytes) noexcept {
+  thread_cache& t = *c.thread;
+  constexpr std::uint32_t looks = 256;  // lanes looked at for one block's room
+  for (std::uint32_t tries = 0; tries < looks && short_of(t, bytes); ++tries) {
+    if (t.steal_hand >= t.lanes_end) t.steal_hand = 0;
+    lane_cache* other = t.lanes[t.steal_hand++].load(std::memory_order_relaxed);
+    if (other == nullptr || other == &c) continue;
+    if (other->owner.enter()) steal_from(*other, nullptr, bytes);
+    other->owner.leave();
+  }
+  steal_from(c, &for_bin, bytes);
+  return !short_of(t, bytes);
 }
 
 constexpr std::uint32_t dear_block = 128 << 10;
 
-// How many blocks the bin may keep. In hardened mode `end` stays at the bottom, so the limit itself counts.
-std::uint32_t room_of(const lane_cache& c, const cache_bin& b) noexcept {
-  return c.heap->hardened ? b.limit : b.capacity();
-}
-
-// A miss earns capacity, within the class's limit and the thread's budget: twice as much for small blocks, one more for
-// blocks of which a few are a lot.
+// A miss earns room, within the class's limit and the thread's budget: twice as much for small blocks, one block more
+// for those of which a few are a lot.
 std::uint32_t earn(lane_cache& c, std::uint32_t cls) noexcept {
   cache_bin& b = c.bin_of(cls);
-  const std::uint32_t capacity = room_of(c, b);
-  const std::uint32_t wanted =
-      std::min<std::uint32_t>(b.limit, capacity + (b.block_bytes < dear_block ? std::max(1u, capacity) : 1));
-  if (wanted <= capacity) return capacity;
-  const std::uint64_t bytes = std::uint64_t{wanted - capacity} * b.block_bytes;
-  if (!steal(c, b, bytes)) return capacity;
-  c.thread->capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  b.end = b.bottom + wanted;
-  return wanted;
+  const std::uint32_t more = b.block_bytes < dear_block ? std::max(1u, b.room) : 1;
+  const std::uint32_t wanted = std::min<std::uint32_t>(b.limit, b.room + more);
+  if (wanted > b.room && steal(c, b, std::uint64_t{wanted - b.room} * b.block_bytes)) c.set_room(b, wanted);
+  return b.room;
 }
 
 // An aligned request may take a larger class than its size: its waste is then more than the byte holds.
@@ -91,10 +93,10 @@ void* make_live_alone(heap::lane_heap& lane, std::uint32_t cls, void* block, std
 }
 
 // Keeps what of `blocks` fits, the rest goes to the lane.
-void store(lane_cache& c, std::uint32_t cls, void** blocks, std::uint32_t count, std::uint32_t capacity) noexcept {
+void store(lane_cache& c, std::uint32_t cls, void** blocks, std::uint32_t count, std::uint32_t room) noexcept {
   cache_bin& b = c.bin_of(cls);
   const std::uint32_t have = b.count();
-  const std::uint32_t fits = std::min(count, capacity > have ? capacity - have : 0);
+  const std::uint32_t fits = std::min(count, room > have ? room - have : 0);
   const std::uint32_t rest = count - fits;
   if (rest != 0) c.heap->flush(cls, blocks, rest);
   for (std::uint32_t i = 0; i < fits; ++i) put(b, have + i, blocks[rest + i]);
@@ -115,12 +117,12 @@ void* allocate_miss(heap::lane_heap& lane, std::uint32_t cls, std::size_t bytes,
     block = b.bottom[have - 1].address;
     b.set_count(have - 1);
   } else {
-    const std::uint32_t capacity = earn(*c, cls);
-    const std::uint32_t want = std::clamp(capacity, 1u, heap::classes[cls].batch);
+    const std::uint32_t room = earn(*c, cls);
+    const std::uint32_t want = std::clamp(room, 1u, heap::classes[cls].batch);
     const std::uint32_t got = lane.refill(cls, blocks, want, thorough);
     if (got != 0) {
       block = blocks[got - 1];
-      store(*c, cls, blocks, got - 1, capacity);
+      store(*c, cls, blocks, got - 1, room);
     }
   }
   if (block != nullptr) make_live_in(b, block, bytes);
@@ -135,10 +137,10 @@ void* allocate_from(heap::lane_heap& lane, std::uint32_t first_page, std::uint32
     lane.refill_from(first_page, cls, blocks, 1);
     return make_live_alone(lane, cls, blocks[0], bytes);
   }
-  const std::uint32_t capacity = room_of(*c, c->bin_of(cls));
-  const std::uint32_t want = std::clamp(capacity, 1u, heap::classes[cls].batch);
+  const std::uint32_t room = c->bin_of(cls).room;
+  const std::uint32_t want = std::clamp(room, 1u, heap::classes[cls].batch);
   const std::uint32_t got = lane.refill_from(first_page, cls, blocks, want);
-  store(*c, cls, blocks, got - 1, capacity);
+  store(*c, cls, blocks, got - 1, room);
   make_live_in(c->bin_of(cls), blocks[got - 1], bytes);
   c->owner.leave();
   return blocks[got - 1];
@@ -152,15 +154,15 @@ void keep(heap::lane_heap& lane, std::uint32_t cls, void* block) noexcept {
   lane_cache* c = enter_lane(lane);
   if (c == nullptr) return give();
   cache_bin& b = c->bin_of(cls);
-  std::uint32_t capacity = room_of(*c, b);
-  if (b.count() >= capacity) {
-    capacity = earn(*c, cls);
-    if (b.count() >= capacity && capacity > 1) {
-      flush_oldest(*c, cls, std::min(capacity / 2, heap::magazine::capacity));
+  std::uint32_t room = b.room;
+  if (b.count() >= room) {
+    room = earn(*c, cls);
+    if (b.count() >= room && room > 1) {
+      flush_oldest(*c, cls, std::min(room / 2, heap::magazine::capacity));
     }
   }
   const std::uint32_t count = b.count();
-  if (count < capacity) {
+  if (count < room) {
     put(b, count, block);
     b.set_count(count + 1);
   } else {

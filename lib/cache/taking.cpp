@@ -50,7 +50,7 @@ taken take_some(std::uint32_t lane_number, bool alone, Wanted&& wanted, Empty&& 
       }
       sum.bytes += empty(c);
       c.hand_over_counts();
-      c.forget_capacity();
+      c.forget_room();
       ++sum.caches;
       if (c.owner.finish()) detail::recycle(c);
     }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "heap/metadata.hpp"
@@ -127,6 +128,7 @@ lane_cache* enter_lane(heap::lane_heap& lane) noexcept {
   if (c == nullptr) return nullptr;
   c->start(lane, *t, detail::captured(lane.number()));
   place.store(c, std::memory_order_seq_cst);
+  t->lanes_end = std::max(t->lanes_end, lane.number() + 1);
   // An announcement between the two lines above may have missed it.
   if (detail::captured(lane.number())) c->owner.set_captured(true);
   c->owner.enter();

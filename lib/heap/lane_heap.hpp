@@ -134,6 +134,8 @@ class lane_heap {
   std::uint32_t take_magazine(std::uint32_t cls, void** out) noexcept;
   std::uint32_t take_from_spans(std::uint32_t cls, void** out, std::uint32_t want) noexcept;
   std::uint32_t take_from(span<>& s, std::uint32_t cls, void** out, std::uint32_t want) noexcept;
+  void give_blocks(void* const* blocks, std::uint32_t count) noexcept;
+  void evict_for(std::uint32_t cls) noexcept;
   bool put_magazine(std::uint32_t cls, void* const* blocks, std::uint32_t count) noexcept;
   void list(std::uint32_t page, std::uint32_t cls) noexcept;
   std::uint32_t pop_span(std::uint32_t cls, std::uint32_t which) noexcept;
@@ -164,6 +166,7 @@ class lane_heap {
 
   const std::uint32_t number_;
   alignas(64) std::atomic<std::uint64_t> bin_bytes_{0};
+  std::atomic<std::uint32_t> evict_hand_{0};
   alignas(64) std::atomic<std::uint64_t> taken_{0};
   magazine_pool magazines_;
   std::array<bin, class_count> bins_{};

@@ -22,11 +22,38 @@ std::uint32_t lane_heap::take_magazine(std::uint32_t cls, void** out) noexcept {
   return count;
 }
 
+void lane_heap::give_blocks(void* const* blocks, std::uint32_t count) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto address = reinterpret_cast<std::uint64_t>(blocks[i]);
+    give_block(*find_slot(address), address);
+  }
+}
+
+void lane_heap::evict_for(std::uint32_t cls) noexcept {
+  const std::uint64_t limit = bin_limit.load(std::memory_order_relaxed);
+  const auto held = [this](std::uint32_t c) {
+    return std::uint64_t{bins_[c].blocks.load(std::memory_order_relaxed)} * classes[c].bytes;
+  };
+  if (held(cls) > limit / 2) return;  // the class fills the bins by itself
+  void* blocks[magazine::capacity];
+  const std::uint32_t hand = evict_hand_.fetch_add(1, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < class_count && bin_bytes_.load(std::memory_order_relaxed) > limit; ++i) {
+    const std::uint32_t other = (hand + i) % class_count;
+    if (other != cls && held(other) != 0) give_blocks(blocks, take_magazine(other, blocks));
+  }
+}
+
 bool lane_heap::put_magazine(std::uint32_t cls, void* const* blocks, std::uint32_t count) noexcept {
   // Charged before it is checked: racing flushes cannot pass the limit together.
   const std::uint64_t bytes = std::uint64_t{count} * classes[cls].bytes;
-  const std::uint64_t with = bin_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (with <= bin_limit.load(std::memory_order_relaxed)) {
+  const std::uint64_t limit = bin_limit.load(std::memory_order_relaxed);
+  std::uint64_t with = bin_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (with > limit && bytes <= limit) {
+    // What other classes left behind in their bins makes way for what moves now.
+    evict_for(cls);
+    with = bin_bytes_.load(std::memory_order_relaxed);
+  }
+  if (with <= limit) {
     const std::uint32_t index = magazines_.take();
     if (index != tagged_stack<>::none) {
       magazine& m = magazines_[index];
@@ -43,10 +70,7 @@ bool lane_heap::put_magazine(std::uint32_t cls, void* const* blocks, std::uint32
 
 void lane_heap::flush(std::uint32_t cls, void* const* blocks, std::uint32_t count) noexcept {
   if (count == 0 || put_magazine(cls, blocks, count)) return;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto address = reinterpret_cast<std::uint64_t>(blocks[i]);
-    give_block(*find_slot(address), address);
-  }
+  give_blocks(blocks, count);
 }
 
 std::uint32_t lane_heap::empty_bins() noexcept {
@@ -57,10 +81,7 @@ std::uint32_t lane_heap::empty_bins() noexcept {
     for (std::uint32_t left = magazine_pool::most; left != 0; --left) {
       const std::uint32_t count = take_magazine(c, blocks);
       if (count == 0) break;
-      for (std::uint32_t i = 0; i < count; ++i) {
-        const auto address = reinterpret_cast<std::uint64_t>(blocks[i]);
-        give_block(*find_slot(address), address);
-      }
+      give_blocks(blocks, count);
       moved += count;
     }
   }
