@@ -31,14 +31,21 @@ bool is_here(lane& l) noexcept {
 }  // namespace
 
 std::uint64_t stream_id(device& d, CUstream s, CUresult& error) noexcept {
-  error = d.ensure_context();
+  // Twice on every raw-stream pair, so as little as possible: not counted, no capture mode (who a stream is may be asked
+  // during any capture), and the context only where the answer depends on it.
+  error = d.context() != nullptr ? CUDA_SUCCESS : d.ensure_context();
   if (error != CUDA_SUCCESS) return 0;
-  const driver_scope scope(d);
-  error = scope.result();
+  const driver::table& call = d.api().functions();
   unsigned long long id = 0;
-  if (error == CUDA_SUCCESS) error = d.api().cuStreamGetId(s, &id);
-  d.note(error);
-  return id;
+  const bool a_default_stream = reinterpret_cast<std::uintptr_t>(s) <= 2;
+  if (!a_default_stream) {
+    error = call.cuStreamGetId(s, &id);
+    if (error != CUDA_ERROR_INVALID_CONTEXT) return d.note(error) == CUDA_SUCCESS ? id : 0;
+  }
+  const driver::context_guard here(d.api(), d.context());
+  error = here.result();
+  if (error == CUDA_SUCCESS) error = call.cuStreamGetId(s, &id);
+  return d.note(error) == CUDA_SUCCESS ? id : 0;
 }
 
 bool capturing(device& d, CUstream s) noexcept {
