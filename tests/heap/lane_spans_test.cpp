@@ -104,6 +104,23 @@ TEST(lane_spans, the_limit_of_the_bins_is_kept) {
   }
 }
 
+TEST(lane_spans, full_bins_make_way_for_the_class_that_moves) {
+  const mapped_lane lane(4 * mib);
+  lane->bin_limit = 64 << 10;
+  flush(lane.heap, 0, drain(lane.heap, 0));
+  EXPECT_GT(lane->count().in_bins, 56u << 10);
+  lane->release_free_spans();
+  const std::vector<void*> blocks = refill(lane.heap, 15, 5);
+  ASSERT_EQ(blocks.size(), 5u);
+  flush(lane.heap, 15, blocks);
+  lane.expect_sound();
+  // They lie in a bin: the next refill hands out the very same.
+  const std::vector<void*> again = refill(lane.heap, 15, 30);
+  EXPECT_EQ(again, blocks);
+  flush(lane.heap, 15, again);
+  lane.expect_all_free();
+}
+
 TEST(lane_spans, blocks_go_to_the_spans_when_magazines_run_out) {
   const mapped_lane lane(16 * mib);
   lane->bin_limit = ~std::uint64_t{0};
