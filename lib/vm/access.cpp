@@ -1,5 +1,8 @@
 #include "vm/access.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "vm/lane.hpp"
 
 namespace weir::vm {
@@ -18,8 +21,8 @@ visit widen(device& d, const lane& l, std::uint32_t stride, chunk& c, CUresult& 
   };
   switch (seen.state) {
     case chunk_state::unmapped:
+    case chunk_state::mapping:  // its growth looks at the set again when the chunk is mapped
       return visit::done;
-    case chunk_state::mapping:
     case chunk_state::taken:
       return visit::skipped;
     case chunk_state::mapped: {
@@ -75,7 +78,10 @@ CUresult share_with(device& d, std::uint64_t devices) noexcept {
   CUresult error = d.note(scope.result());
   // Chunks in other hands are free again in microseconds, unless their thread is stopped.
   bool all = false;
-  for (int tries = 0; tries < 100 && error == CUDA_SUCCESS && !all; ++tries) all = widen_all(d, error);
+  for (int tries = 0; tries < 200 && error == CUDA_SUCCESS && !all; ++tries) {
+    if (tries > 2) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    all = widen_all(d, error);
+  }
   if (error == CUDA_SUCCESS && !all) error = CUDA_ERROR_NOT_READY;
   if (error != CUDA_SUCCESS) d.access_set.fetch_and(~added, std::memory_order_seq_cst);
   return error;

@@ -51,13 +51,14 @@ step fill(lane& l, const place& p, std::uint32_t pages, CUresult& error) noexcep
     if (m.strides < want) unmake_chunks(l, p.first_stride + m.strides, want - m.strides);
     want = m.strides;
     const std::uint64_t address = l.heap->address_of(p.first_stride * per);
-    // Once more if a peer joined meanwhile: whoever widens the set visits only chunks that are mapped already.
+    // Once more if a peer joined meanwhile: whoever widens the set leaves chunks that are not yet mapped to us. Both
+    // sides change the set, so one of them comes second and sees the other's step.
     std::uint64_t set = 0;
     do {
-      set = d.access_set.load(std::memory_order_seq_cst);
+      set = d.access_set.load(std::memory_order_relaxed);
       error = d.set_access(address, bytes_of(want));
       if (error == CUDA_SUCCESS) publish_chunks(l, p.first_stride, want);
-    } while (error == CUDA_SUCCESS && set != d.access_set.load(std::memory_order_seq_cst));
+    } while (error == CUDA_SUCCESS && set != d.access_set.fetch_or(0, std::memory_order_acq_rel));
   }
   if (error != CUDA_SUCCESS) {
     unmake_chunks(l, p.first_stride, want);

@@ -31,8 +31,8 @@ bool is_here(lane& l) noexcept {
 }  // namespace
 
 std::uint64_t stream_id(device& d, CUstream s, CUresult& error) noexcept {
-  // Twice on every raw-stream pair, so as little as possible: not counted, no capture mode (who a stream is may be asked
-  // during any capture), and the context only where the answer depends on it.
+  // Twice on every raw-stream pair, so as little as possible: not counted, no capture mode (who a stream is may be
+  // asked during any capture), and the context only where the answer depends on it.
   error = d.context() != nullptr ? CUDA_SUCCESS : d.ensure_context();
   if (error != CUDA_SUCCESS) return 0;
   const driver::table& call = d.api().functions();
