@@ -15,7 +15,7 @@ namespace weir::bench {
 class patience {
  public:
   void wait() noexcept {
-    if (++turns_ < 2000) {
+    if (++turns_ < 256) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
