@@ -110,14 +110,19 @@ TEST(lane_spans, full_bins_make_way_for_the_class_that_moves) {
   flush(lane.heap, 0, drain(lane.heap, 0));
   EXPECT_GT(lane->count().in_bins, 56u << 10);
   lane->release_free_spans();
-  const std::vector<void*> blocks = refill(lane.heap, 15, 5);
-  ASSERT_EQ(blocks.size(), 5u);
+  // A flush moves at most one magazine of another class away, so it takes a few of these smaller ones.
+  std::vector<void*> blocks = refill(lane.heap, 15, 5);
+  bool kept = false;
+  for (int round = 0; round < 5 && !kept; ++round) {
+    flush(lane.heap, 15, blocks);
+    lane.expect_sound();
+    blocks = refill(lane.heap, 15, 30);
+    kept = blocks.size() == 5;  // the magazine; a span would give 16
+    for (; blocks.size() > 5; blocks.pop_back())
+      lane->give_block(*find_slot(number_of(blocks.back())), number_of(blocks.back()));
+  }
+  EXPECT_TRUE(kept);
   flush(lane.heap, 15, blocks);
-  lane.expect_sound();
-  // They lie in a bin: the next refill hands out the very same.
-  const std::vector<void*> again = refill(lane.heap, 15, 30);
-  EXPECT_EQ(again, blocks);
-  flush(lane.heap, 15, again);
   lane.expect_all_free();
 }
 
