@@ -23,7 +23,7 @@ struct WEIR_API config {
   std::uint64_t limit = 0;       ///< most physical memory that Weir holds on each device; 0: the device's own
   std::uint64_t chunk_size = 0;  ///< size of a physical handle; 0: chosen (about 10 MiB, larger for huge requests)
   std::uint64_t piece_size = 0;  ///< addresses reserved at a time for a lane; 0: the device's memory
-  std::uint64_t thread_cache = std::uint64_t{64} << 20;  ///< most bytes that one thread caches over all lanes
+  std::uint64_t thread_cache = std::uint64_t{128} << 20;  ///< most bytes that one thread caches over all lanes
   std::uint64_t lane_cache = std::uint64_t{32} << 20;    ///< most bytes in the bins of one lane
   std::chrono::milliseconds growth_patience{100};        ///< wait for the maintenance path before going on without it
   std::chrono::milliseconds oom_wait{1000};              ///< longest wait for pending frees before a request fails

@@ -43,10 +43,13 @@ void steal_from(lane_cache& c, const cache_bin* but, std::uint64_t bytes) noexce
   }
 }
 
-// The thread's other lanes give first: who misses here works here.
+// The thread's other lanes give first: who misses here works here. When the budget is spent only every 16th try takes
+// from others: taking room costs its bin the blocks in it, and bins that all lack room would empty each other.
 bool steal(lane_cache& c, const cache_bin& for_bin, std::uint64_t bytes) noexcept {
   thread_cache& t = *c.thread;
-  constexpr std::uint32_t looks = 256;  // lanes looked at for one block's room
+  if (!short_of(t, bytes)) return true;
+  if (++t.steal_tries % 16 != 0) return false;
+  constexpr std::uint32_t looks = 256;  // lanes looked at for one bin's room
   for (std::uint32_t tries = 0; tries < looks && short_of(t, bytes); ++tries) {
     if (t.steal_hand >= t.lanes_end) t.steal_hand = 0;
     lane_cache* other = t.lanes[t.steal_hand++].load(std::memory_order_relaxed);

@@ -12,7 +12,7 @@ namespace weir::cache {
 
 constinit thread_cache no_cache = {};
 constinit thread_local thread_cache* current = &no_cache;
-constinit std::atomic<std::uint64_t> thread_budget{std::uint64_t{64} << 20};
+constinit std::atomic<std::uint64_t> thread_budget{std::uint64_t{128} << 20};
 
 namespace {
 

@@ -16,9 +16,10 @@ inline constexpr std::uint32_t most_threads = 1u << 14;  // threads at one time 
 struct thread_cache {
   std::atomic<std::uint32_t> next;  // link of the stack of orphans
   std::uint32_t index;
-  std::atomic<std::uint64_t> room_bytes;                   // earned over all lanes: at most the budget
-  std::uint32_t lanes_end;                                 // no lane at or above this number
-  std::uint32_t steal_hand;                                // the lane whose room is taken next when the budget is spent
+  std::atomic<std::uint64_t> room_bytes;  // earned over all lanes: at most the budget
+  std::uint32_t lanes_end;                // no lane at or above this number
+  std::uint32_t steal_hand;               // the lane whose room is taken next when the budget is spent
+  std::uint32_t steal_tries;
   std::array<std::atomic<lane_cache*>, most_lanes> lanes;  // by lane number
 };
 

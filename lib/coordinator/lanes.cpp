@@ -5,6 +5,7 @@
 
 #include "cache/taking.hpp"
 #include "coordinator/lane_directory.hpp"
+#include "vm/streams.hpp"
 
 namespace weir::coordinator {
 
@@ -63,6 +64,26 @@ lane_state* find_or_make_lane(core& c, device_state& d, CUstream stream, std::ui
   l->next.store(head.load(std::memory_order_relaxed), std::memory_order_relaxed);
   head.store(l, std::memory_order_release);  // pairs with the acquire in find_lane
   return l;
+}
+
+lane_state* lane_of_stream(core& c, device_state& d, CUstream stream, pool_state* pool, CUresult& error) noexcept {
+  const std::uint64_t id = vm::stream_id(d.memory, stream, error);
+  if (error == CUDA_SUCCESS) return find_or_make_lane(c, d, stream, id, pool);
+  if (error != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return nullptr;
+  error = CUDA_SUCCESS;
+  // Of several lanes with the handle the newest stream's: the others' streams are gone.
+  lane_state* newest = nullptr;
+  for_each_lane(c, [&](lane_state& l) {
+    if (l.device != &d || l.pool != pool || l.base.stream != stream || l.base.retired.load(std::memory_order_acquire)) {
+      return;
+    }
+    if (l.named_here() == nullptr) return;
+    if (newest == nullptr || l.base.stream_id > newest->base.stream_id) newest = &l;
+  });
+  if (newest != nullptr) return newest;
+  // Ids count up from one and never get here.
+  static constinit std::atomic<std::uint64_t> unnamed{std::uint64_t{1} << 63};
+  return find_or_make_lane(c, d, stream, unnamed.fetch_add(1, std::memory_order_relaxed), pool);
 }
 
 void unlist_lane(core& c, lane_state& l) noexcept {

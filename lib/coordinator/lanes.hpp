@@ -14,6 +14,11 @@ lane_state* find_lane(core& c, const device_state& d, std::uint64_t stream_id, c
 lane_state* find_or_make_lane(core& c, device_state& d, CUstream stream, std::uint64_t stream_id,
                               pool_state* pool) noexcept;
 
+/// The lane of a stream that the caller names; null and the driver's error, or no error where host memory or lane
+/// numbers ran out. A stream that is capturing cannot tell its identity: it is then known by its handle, which is good
+/// while it captures.
+lane_state* lane_of_stream(core& c, device_state& d, CUstream stream, pool_state* pool, CUresult& error) noexcept;
+
 /// Takes a retired lane out of the table: a later stream of the same identity cannot exist, but its pool's chain stays
 /// short.
 void unlist_lane(core& c, lane_state& l) noexcept;

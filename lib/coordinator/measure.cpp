@@ -2,6 +2,7 @@
 
 #include "cache/thread_cache.hpp"
 #include "coordinator/lane_directory.hpp"
+#include "heap/metadata.hpp"
 #include "vm/pending.hpp"
 #include "vm/trim.hpp"
 
@@ -37,7 +38,8 @@ device_statistics measure(device_state& d) noexcept {
     cache::for_each_cache(l.number(), [&](const cache::lane_cache& c) {
       s.cached += c.cached_bytes();
       s.allocations += c.allocation_count();
-      s.metadata += sizeof(cache::lane_cache);
+      // A cache of a lane that had this number before is not this lane's cost.
+      if (c.room_bytes() != 0) s.metadata += heap::resident_metadata(&c, sizeof(c));
     });
   });
   const vm::pending_counts p = vm::pending(d.memory);

@@ -24,7 +24,9 @@ void clear_metadata(void* start, std::size_t bytes) noexcept { ::madvise(start, 
 
 std::size_t resident_metadata(const void* start, std::size_t bytes) noexcept {
   std::array<unsigned char, 4096> in_memory{};
-  const auto first = reinterpret_cast<std::uintptr_t>(start);
+  const auto given = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t first = given / host_page * host_page;
+  bytes += given - first;
   std::size_t resident = 0;
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t part = std::min(bytes - done, in_memory.size() * host_page);

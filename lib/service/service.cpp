@@ -91,9 +91,8 @@ weir::lane service::lane(int device, stream_t stream, const weir::pool& p) {
     throw error(errc::invalid_argument, "lane: pool \"" + chosen->text + "\" is of another service");
   }
   CUresult r = CUDA_SUCCESS;
-  const std::uint64_t id = vm::stream_id(d.memory, stream, r);
+  lane_state* l = coordinator::lane_of_stream(c, d, stream, chosen, r);
   if (r != CUDA_SUCCESS) driver_failed(c, "lane", "cuStreamGetId", r);
-  lane_state* l = coordinator::find_or_make_lane(c, d, stream, id, chosen);
   if (l == nullptr) throw error(errc::out_of_memory, "lane: no host memory, or no lane number, is left");
   return service_detail::access::make(l);
 }
@@ -127,16 +126,11 @@ lane_state* raw_lane(coordinator::core& c, int device, stream_t stream, coordina
     return nullptr;
   }
   coordinator::device_state& d = *c.devices[static_cast<std::size_t>(device)];
-  CUresult r = d.memory.context() != nullptr ? CUDA_SUCCESS : d.memory.ensure_context();
-  std::uint64_t id = 0;
-  if (r == CUDA_SUCCESS) id = vm::stream_id(d.memory, stream, r);
-  if (r != CUDA_SUCCESS) {
-    out.why = errc::driver_error;
-    out.driver = r;
-    return nullptr;
-  }
-  out.why = errc::out_of_memory;
-  return coordinator::find_or_make_lane(c, d, stream, id, service_detail::access::chosen(c, {}));
+  CUresult r = CUDA_SUCCESS;
+  lane_state* l = coordinator::lane_of_stream(c, d, stream, service_detail::access::chosen(c, {}), r);
+  out.why = r == CUDA_SUCCESS ? errc::out_of_memory : errc::driver_error;
+  out.driver = r;
+  return l;
 }
 
 }  // namespace
@@ -176,15 +170,17 @@ void service::deallocate(void* block, stream_t stream) noexcept {
   if (own == nullptr || own->core.load(std::memory_order_acquire) != &c || !cache::usable_here()) {
     return coordinator::deallocate(block, nullptr, &c);
   }
+  // The lane's own handle is the lane's own stream, with no need to ask: a lane with live handles outlives no stream,
+  // and one without is never allocated from again once another stream has its handle, so only fences that cover both
+  // let its memory go.
+  const bool same_handle = stream == own->base.stream && !own->base.per_thread_default;
   CUresult r = CUDA_SUCCESS;
-  const std::uint64_t id = vm::stream_id(*own->base.device, stream, r);
-  if (r == CUDA_SUCCESS && id == own->base.stream_id) {
+  lane_state* freed_in = same_handle ? own : coordinator::lane_of_stream(c, *own->device, stream, own->pool, r);
+  if (freed_in == own) {
     if (cache::deallocate_hit<true>(block, own->number())) [[likely]]
       return;
     return coordinator::deallocate(block, own, &c);
   }
-  lane_state* freed_in =
-      r == CUDA_SUCCESS ? coordinator::find_or_make_lane(c, *own->device, stream, id, own->pool) : nullptr;
   if (freed_in == nullptr) {
     // Whose order it is cannot be known: the block stays allocated, which is safe.
     c.told.say(log_level::error, own->base.device->ordinal(), "free of %p on a stream that cannot be identified: %s",

@@ -21,7 +21,8 @@ bool capturing_now(device& d, CUstream s) noexcept {
   return true;
 }
 
-/// REQUIRES: a driver_scope. The handle of a per-thread default stream means the calling thread's own.
+/// REQUIRES: a driver_scope, and that the stream of the handle is not capturing. The handle of a per-thread default
+/// stream means the calling thread's own.
 bool is_here(lane& l) noexcept {
   if (!l.per_thread_default) return true;
   unsigned long long id = 0;
@@ -31,20 +32,30 @@ bool is_here(lane& l) noexcept {
 }  // namespace
 
 std::uint64_t stream_id(device& d, CUstream s, CUresult& error) noexcept {
-  // Twice on every raw-stream pair, so as little as possible: not counted, no capture mode (who a stream is may be
-  // asked during any capture), and the context only where the answer depends on it.
+  // On every raw-stream allocation, so as little as possible: not counted, no capture mode, and the context only where
+  // the answer depends on it. A stream that is capturing is asked nothing else: the question would spoil the capture.
   error = d.context() != nullptr ? CUDA_SUCCESS : d.ensure_context();
   if (error != CUDA_SUCCESS) return 0;
   const driver::table& call = d.api().functions();
-  unsigned long long id = 0;
+  const auto ask = [&]() -> std::uint64_t {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    unsigned long long id = 0;
+    error = call.cuStreamIsCapturing(s, &status);
+    // The legacy stream answers so while another stream captures: it may not be touched, but it is what it is.
+    if (error == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status != CU_STREAM_CAPTURE_STATUS_NONE) {
+      error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if (error == CUDA_SUCCESS) error = call.cuStreamGetId(s, &id);
+    return id;
+  };
   const bool a_default_stream = reinterpret_cast<std::uintptr_t>(s) <= 2;
-  if (!a_default_stream) {
-    error = call.cuStreamGetId(s, &id);
-    if (error != CUDA_ERROR_INVALID_CONTEXT) return d.note(error) == CUDA_SUCCESS ? id : 0;
+  std::uint64_t id = 0;
+  if (!a_default_stream) id = ask();
+  if (a_default_stream || error == CUDA_ERROR_INVALID_CONTEXT) {
+    const driver::context_guard here(d.api(), d.context());
+    error = here.result();
+    if (error == CUDA_SUCCESS) id = ask();
   }
-  const driver::context_guard here(d.api(), d.context());
-  error = here.result();
-  if (error == CUDA_SUCCESS) error = call.cuStreamGetId(s, &id);
   return d.note(error) == CUDA_SUCCESS ? id : 0;
 }
 
@@ -63,8 +74,9 @@ bool seal(lane& l, const lane* inside, bool pressure, CUresult& error) noexcept 
   error = CUDA_SUCCESS;
   if (!l.order.needs_seal()) return true;
   fence_ring::outcome outcome = fence_ring::outcome::failed;
-  if (touchable(l, inside) && is_here(l)) {
-    if (capturing_now(d, l.stream)) return false;
+  const bool may = touchable(l, inside);
+  if (may && capturing_now(d, l.stream)) return false;
+  if (may && is_here(l)) {
     outcome = l.order.seal(d.events, error, [&](CUevent e) { return d.api().cuEventRecord(e, l.stream); });
   } else if (pressure && context_fence_allowed(d)) {
     // Covers even work of streams that are gone.

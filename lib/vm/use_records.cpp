@@ -113,13 +113,13 @@ CUresult record_use(device& d, std::uint64_t block_base, CUstream stream) noexce
   if (result != CUDA_SUCCESS) return result;
   const driver_scope scope(d);
   if (scope.result() != CUDA_SUCCESS) return d.note(scope.result());
+  if (capturing(d, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   unsigned long long id = 0;
   result = d.note(d.api().cuStreamGetId(stream, &id));
   if (result != CUDA_SUCCESS) return result;
   // Its own stream's order needs no record.
   const lane* owner = lane_of(*s->lane);
   if (owner->device == &d && owner->stream_id == id) return CUDA_SUCCESS;
-  if (capturing(d, stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 
   entry* e = entry_of(block_base);
   if (e == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;

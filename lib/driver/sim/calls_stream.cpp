@@ -63,7 +63,8 @@ CUresult machine_state::cuStreamSynchronize(CUstream handle) {
 CUresult machine_state::cuStreamGetId(CUstream handle, unsigned long long* id) {
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   // A created stream's id takes no lock: this is asked at every raw-stream call.
-  if (const stream_slot* s = streams.find(handle)) {
+  const stream_slot* s = open_captures.load(std::memory_order_acquire) == 0 ? streams.find(handle) : nullptr;
+  if (s != nullptr) {
     const std::uint64_t known = s->id.load(std::memory_order_acquire);
     if (known != 0) {
       *id = known;
@@ -71,10 +72,15 @@ CUresult machine_state::cuStreamGetId(CUstream handle, unsigned long long* id) {
           devices[static_cast<std::size_t>(s->device.load(std::memory_order_relaxed))]->error.load());
     }
   }
-  stream_ref s;
-  const CUresult result = resolve(handle, s);
-  if (result == CUDA_SUCCESS) *id = s.core->id();
-  return result;
+  stream_ref found;
+  if (const CUresult result = resolve(handle, found); result != CUDA_SUCCESS) return result;
+  // Measured: a stream that is capturing has no id to tell, in any mode, and the question spoils the capture.
+  if (const auto c = capture_of(*found.core)) {
+    c->invalidate();
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  *id = found.core->id();
+  return CUDA_SUCCESS;
 }
 
 CUresult machine_state::cuStreamGetCtx(CUstream handle, CUcontext* out) {
