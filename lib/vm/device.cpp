@@ -146,11 +146,11 @@ CUmemAllocationProp device::properties() const noexcept {
 
 CUresult device::create(CUmemGenericAllocationHandle& out, std::uint64_t bytes) noexcept {
   CUmemAllocationProp p = properties();
-  CUresult made = api_.cuMemCreate(&out, bytes, &p, 0);
+  CUresult made = api_.cuMemCreate(&out, bytes, &p, 0u);
   if (refuses_kind(made) && p.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) {
     // A container may forbid what the attribute promises.
     p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
-    made = api_.cuMemCreate(&out, bytes, &p, 0);
+    made = api_.cuMemCreate(&out, bytes, &p, 0u);
     if (made == CUDA_SUCCESS) exportable_.store(false, std::memory_order_relaxed);
   }
   return note(made);

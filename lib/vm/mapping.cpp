@@ -24,7 +24,7 @@ CUresult make_chunk(lane& l, std::uint32_t stride, std::uint32_t strides) noexce
   c.handle = handle;
   c.epoch.store(0, std::memory_order_relaxed);
   c.spare = 0;
-  const CUresult mapping = d.note(d.api().cuMemMap(address_of(l, stride), bytes_of(strides), 0, handle, 0));
+  const CUresult mapping = d.note(d.api().cuMemMap(address_of(l, stride), bytes_of(strides), 0u, handle, 0u));
   l.memory.mapped_bytes.fetch_add(bytes_of(strides), std::memory_order_relaxed);
   if (mapping == CUDA_SUCCESS) {
     c.set(w);

@@ -24,13 +24,13 @@ struct range {
 CUresult reserve(device& d, std::uint64_t bytes, range& out) noexcept {
   const driver::api& api = d.api();
   CUdeviceptr at = 0;
-  CUresult r = d.note(api.cuMemAddressReserve(&at, bytes, heap::slot_bytes, 0, 0));
+  CUresult r = d.note(api.cuMemAddressReserve(&at, bytes, heap::slot_bytes, 0u, 0u));
   if (r != CUDA_SUCCESS) return r;
   out = {at, bytes, at};
   if (at % heap::slot_bytes != 0) {
     // The alignment is a hint to some drivers: take a slot more and use the aligned part.
     api.cuMemAddressFree(at, bytes);
-    r = d.note(api.cuMemAddressReserve(&at, bytes + heap::slot_bytes, heap::slot_bytes, 0, 0));
+    r = d.note(api.cuMemAddressReserve(&at, bytes + heap::slot_bytes, heap::slot_bytes, 0u, 0u));
     if (r != CUDA_SUCCESS) return r;
     out = {at, bytes + heap::slot_bytes, slot_up(at)};
   }
