@@ -243,7 +243,7 @@ std::uint64_t in_thread_caches() {
 
 TEST(bounds, case_B64_idle_caches_are_drained_by_the_maintenance_thread) {
   config c = quiet();
-  c.idle_after = std::chrono::milliseconds(200);
+  c.idle_after = std::chrono::milliseconds(500);
   c.limit = 64 * mib;
   c.oom_wait = std::chrono::milliseconds(0);
   rig r(c);
