@@ -302,16 +302,16 @@ TEST(pending, many_used_blocks_of_one_stuck_stream_cost_few_queries) {
   lane_rig& own = r.lane();
   std::vector<std::uint64_t> slow_blocks;
   std::vector<std::uint64_t> quick_blocks;
-  for (int i = 0; i < 200; ++i) {
+  for (std::size_t i = 0; i < 200; ++i) {
     slow_blocks.push_back(own.allocate(2 * MiB));
     quick_blocks.push_back(own.allocate(2 * MiB));
   }
   sim::gate gate = r.machine->hold(stuck);
-  for (int i = 0; i < 200; ++i) {
+  for (std::size_t i = 0; i < 200; ++i) {
     ASSERT_EQ(record_use(*r.device, slow_blocks[i], stuck), CUDA_SUCCESS);
     ASSERT_EQ(record_use(*r.device, quick_blocks[i], quick), CUDA_SUCCESS);
   }
-  for (int i = 0; i < 200; ++i) {
+  for (std::size_t i = 0; i < 200; ++i) {
     free_in(own, quick_blocks[i]);
     free_in(own, slow_blocks[i]);
   }
