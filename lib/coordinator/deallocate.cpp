@@ -22,10 +22,11 @@ void refuse(hooks* told, const void* block) noexcept {
   const auto address = reinterpret_cast<std::uint64_t>(block);
   heap::block_place at;
   if (!heap::lane_heap::find(address, at)) {
-    // A freed run leaves its state byte behind, without a run around it.
+    // What was freed leaves its state byte or record behind, without a run around it.
     const heap::slot* s = heap::find_slot(address);
     if (s != nullptr && address % heap::granule_bytes == 0 &&
-        heap::state_of(address)->load(std::memory_order_relaxed) != 0) {
+        (heap::state_of(address)->load(std::memory_order_relaxed) != 0 ||
+         s->lane->kind_at(*s, address) == heap::run_kind::freed)) {
       return told->report(misuse::kind::double_free, block, "double free of %p: its memory is free", block);
     }
     return told->report(misuse::kind::foreign_pointer, block,
@@ -58,7 +59,11 @@ void deallocate(void* block, lane_state* freed_in, const core* from) noexcept {
 
   heap::atomic_state& state = *heap::state_of(address);
   heap::state_byte byte = state.load(std::memory_order_relaxed);
-  if ((byte & heap::live_bit) == 0) return refuse(told_of(from, &own), block);
+  if ((byte & heap::live_bit) == 0) {
+    const bool run = byte != heap::code_pending && s->lane->kind_at(*s, address) == heap::run_kind::large;
+    if (!run) return refuse(told_of(from, &own), block);
+    byte = heap::code_large | heap::live_bit;
+  }
   const heap::state_byte code = byte & heap::code_mask;
   const bool elsewhere = freed_in != nullptr && freed_in != &own;
   const bool waits = elsewhere || code == heap::code_used;
@@ -68,7 +73,9 @@ void deallocate(void* block, lane_state* freed_in, const core* from) noexcept {
     const heap::state_byte then = waits ? heap::code_pending : code;
     if (s->lane->hardened) {
       // Relaxed: it only tells two frees of one block apart.
-      byte = state.exchange(then, std::memory_order_relaxed);
+      const heap::state_byte before = state.exchange(then, std::memory_order_relaxed);
+      const bool run = code == heap::code_large && before != heap::code_pending;
+      if (!run) byte = before;
       if ((byte & heap::live_bit) == 0) {
         // The other free's byte is put back: it may already be pending, or free.
         state.store(byte, std::memory_order_relaxed);

@@ -63,6 +63,14 @@ void* ladder::search_and_grow() noexcept {
   return grow();
 }
 
+void ladder::collect() noexcept {
+  // Blocks of this device may wait in the order of another one's streams.
+  for (const auto& d : device_.owner.devices) {
+    if (d->memory.context() == nullptr || d->memory.lost.load(std::memory_order_acquire)) continue;
+    vm::collect(d->memory, d.get() == &device_ ? lane_.named_here() : nullptr);
+  }
+}
+
 void* ladder::from_own_lane() noexcept {
   // Threads that are inside a call are asked, and hand in at their next one: ask again for a moment.
   const auto deadline = std::chrono::steady_clock::now() + ask_again;
@@ -100,6 +108,7 @@ void* ladder::from_pending() noexcept {
     if (vm::pending(device_.memory).bytes == 0 && !retiring) return nullptr;
     // In short steps: what comes back may be memory of other lanes, on its way through the driver.
     const auto step = std::min(deadline, now + std::chrono::milliseconds(5));
+    collect();
     vm::wait_pending(device_.memory, lane_.named_here(), bytes_, step);
     vm::finish_retiring(device_.memory);
     if (void* block = from_own_lane()) return block;
@@ -111,11 +120,10 @@ void* ladder::from_pending() noexcept {
 
 outcome ladder::climb(out_of_memory_report* report) noexcept {
   outcome out;
-  const vm::lane* named = lane_.named_here();
   if ((out.block = search(false)) != nullptr) return out;
 
   // Before growing: what other streams have passed, and spans that are free as a whole.
-  vm::collect(device_.memory, named);
+  collect();
   lane_.base.heap->release_free_spans();
   if ((out.block = search(true)) != nullptr) return out;
   if ((out.block = grow()) != nullptr) return out;
@@ -123,7 +131,7 @@ outcome ladder::climb(out_of_memory_report* report) noexcept {
   for (int round = 0;; ++round) {
     if (driver_error_ == CUDA_SUCCESS) {
       if ((out.block = from_own_lane()) != nullptr) return out;
-      vm::collect(device_.memory, named);
+      collect();
       if (vm::reclaim_retiring(lane_.base) != 0 && (out.block = search(true)) != nullptr) return out;
       if ((out.block = search_and_grow()) != nullptr) return out;
       if ((out.block = from_other_lanes()) != nullptr) return out;

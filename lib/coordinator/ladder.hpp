@@ -20,6 +20,7 @@ class ladder {
   void* search(bool thorough) noexcept;
   void* grow() noexcept;
   void* search_and_grow() noexcept;
+  void collect() noexcept;
   void* from_own_lane() noexcept;
   void* from_other_lanes() noexcept;
   void* from_pending() noexcept;

@@ -6,6 +6,7 @@
 #include "cache/taking.hpp"
 #include "coordinator/lane_directory.hpp"
 #include "vm/streams.hpp"
+#include "vm/trim.hpp"
 
 namespace weir::coordinator {
 
@@ -101,13 +102,31 @@ void unlist_lane(core& c, lane_state& l) noexcept {
 void end_lane(lane_state& l) noexcept {
   cache::forget_caches(l.number());
   cache::set_captured(l.number(), false);
-  l.device->memory.lanes.remove(l.base);
   l.pool->drop();
   l.pool = nullptr;
   l.device = nullptr;
+  l.base.device = nullptr;
   l.base.heap->allocations.store(0, std::memory_order_relaxed);
   l.base.heap->taken_peak.store(0, std::memory_order_relaxed);
   release_lane(l);
+}
+
+bool end_if_empty(core& c, lane_state& l) noexcept {
+  const vm::lane& b = l.base;
+  const auto busy = [](const std::atomic<std::uint64_t>& n) { return n.load(std::memory_order_acquire) != 0; };
+  if (!b.retired.load(std::memory_order_acquire) || busy(b.memory.address_bytes) || busy(b.pending_blocks) ||
+      busy(b.outbox.waiting) || b.heap->taken() != 0) {
+    return false;
+  }
+  // Two threads that find it empty: one of them ends it.
+  core* alive = &c;
+  if (!l.core.compare_exchange_strong(alive, nullptr, std::memory_order_acq_rel)) return false;
+  if (!vm::release_lane(l.base)) {
+    l.core.store(&c, std::memory_order_release);
+    return false;
+  }
+  end_lane(l);
+  return true;
 }
 
 std::uint64_t gather(lane_state& l) noexcept {

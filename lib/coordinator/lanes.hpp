@@ -23,7 +23,10 @@ lane_state* lane_of_stream(core& c, device_state& d, CUstream stream, pool_state
 /// short.
 void unlist_lane(core& c, lane_state& l) noexcept;
 
-/// Ends a lane whose heap is empty: its number can serve another. REQUIRES: unlisted, nobody uses it.
+/// Ends a retired lane if nothing of it is left. Its stream is gone, so nobody names it any more.
+bool end_if_empty(core& c, lane_state& l) noexcept;
+
+/// Ends a lane whose heap is empty: its number can serve another. REQUIRES: unlisted, released by vm, nobody uses it.
 void end_lane(lane_state& l) noexcept;
 
 /// Frees cached in threads and bins and free spans of the lane become free pages. Bytes of caches taken.

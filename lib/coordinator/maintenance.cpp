@@ -15,7 +15,7 @@ namespace weir::coordinator {
 
 namespace {
 
-// Retired lanes that hold nothing any more end; their numbers serve again.
+// What retired lanes still hold goes back; those that hold nothing any more end, and their numbers serve again.
 void end_empty_lanes(core& c) noexcept {
   for_each_lane(c, [&](lane_state& l) {
     if (!l.base.retired.load(std::memory_order_acquire)) return;
@@ -23,6 +23,7 @@ void end_empty_lanes(core& c) noexcept {
       gather(l);
       vm::retire_free_chunks(l.base, 0);
     }
+    end_if_empty(c, l);
   });
 }
 
@@ -66,9 +67,8 @@ void maintain(core& c, bool idle) noexcept {
     vm::collect(d->memory, nullptr);
     vm::finish_retiring(d->memory);
   }
-  if (!idle) return;
-  for_each_lane(c, [](lane_state& l) { cache::take_idle_caches(l.number()); });
   end_empty_lanes(c);
+  if (idle) for_each_lane(c, [](lane_state& l) { cache::take_idle_caches(l.number()); });
 }
 
 void start_maintenance(core& c) noexcept {

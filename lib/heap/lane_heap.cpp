@@ -131,11 +131,8 @@ void* lane_heap::take_run(std::size_t bytes, std::size_t alignment, bool thoroug
 void* lane_heap::publish_run(std::uint32_t first, std::uint32_t count, std::size_t bytes) noexcept {
   const std::size_t whole = std::size_t{count} << page_shift;
   mark_run(first, count, {run_kind::large, count, static_cast<std::uint32_t>(whole - bytes)});
-  const slot& s = slots_[first / pages_per_slot];
-  const std::uint64_t address = address_of(first);
-  s.states[granule_in_slot(address)].store(code_large | live_bit, std::memory_order_relaxed);
   taken_more(whole);
-  return reinterpret_cast<void*>(address);
+  return reinterpret_cast<void*>(address_of(first));
 }
 
 bool lane_heap::free_run(slot& s, std::uint64_t address) noexcept {
@@ -147,7 +144,9 @@ bool lane_heap::free_run(slot& s, std::uint64_t address) noexcept {
                                              std::memory_order_relaxed, std::memory_order_relaxed)) {
     return false;
   }
-  s.states[granule_in_slot(address)].store(code_large, std::memory_order_relaxed);
+  // A byte that nobody wrote stays untouched: its host page is not committed.
+  atomic_state& state = s.states[granule_in_slot(address)];
+  if (state.load(std::memory_order_relaxed) != 0) state.store(code_large, std::memory_order_relaxed);
   unmark_run(first);
   taken_less(std::uint64_t{r.pages} << page_shift);
   pages.release(first, r.pages);
@@ -191,7 +190,15 @@ bool lane_heap::find(std::uint64_t address, block_place& out) noexcept {
   out.in = find_slot(out.base);                       // a run may begin in an earlier slot
   if (out.in == nullptr) return false;
   out.state = out.in->states[granule_in_slot(out.base)].load(std::memory_order_relaxed);
+  if (r.kind == run_kind::large && out.state != code_pending && out.state != (code_used | live_bit)) {
+    out.state = code_large | live_bit;
+  }
   return true;
+}
+
+run_kind lane_heap::kind_at(const slot& s, std::uint64_t address) const noexcept {
+  if (address % page_bytes != 0) return run_kind::none;
+  return run_record::unpack(record(page_of(s, address)).load(std::memory_order_acquire)).kind;
 }
 
 lane_counts lane_heap::count() const noexcept {
@@ -204,7 +211,7 @@ lane_counts lane_heap::count() const noexcept {
       const auto r = run_record::unpack(record(page).load(std::memory_order_acquire));
       const std::uint64_t bytes = std::uint64_t{r.pages} << page_shift;
       if (r.kind == run_kind::large) {
-        if ((state_of(address_of(page))->load(std::memory_order_relaxed) & live_bit) == 0) {
+        if (state_of(address_of(page))->load(std::memory_order_relaxed) == code_pending) {
           sum.large_pending += bytes;
           continue;
         }
@@ -262,7 +269,8 @@ std::uint64_t lane_heap::abandon_blocks() noexcept {
           state_of(address)->store(code_of(span_at(page).cls), std::memory_order_relaxed);
         }
       } else {
-        state_of(address_of(page))->store(code_large, std::memory_order_relaxed);
+        atomic_state* state = state_of(address_of(page));
+        if (state->load(std::memory_order_relaxed) != 0) state->store(code_large, std::memory_order_relaxed);
       }
       pages.release(page, r.pages);
     }

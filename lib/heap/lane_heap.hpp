@@ -112,6 +112,8 @@ class lane_heap {
   static bool find(std::uint64_t address, block_place& out) noexcept;
   /// Walks all runs and blocks: about 1 ns a block.
   [[nodiscard]] lane_counts count() const noexcept;
+  /// What the record of the page that starts at the address says; none if no page starts there.
+  [[nodiscard]] run_kind kind_at(const slot& s, std::uint64_t address) const noexcept;
   /// Host bytes that the records really use.
   [[nodiscard]] std::size_t metadata_bytes() const noexcept;
   /// For tests and `service::check` at quiet points: null, or what is wrong.

@@ -6,7 +6,10 @@
 //   class, 0..79    + live bit: a live block; without: a free one (in a cache, bin or span), stored as class + 1
 //   pending         freed, not yet reusable
 //   used            live, with recorded uses: its free takes the slow path
-//   large           the first granule of a run
+//   large           the first granule of a run that was pending or used once
+//
+// A live run is known by its record (run_record.hpp); its byte counts only where it says pending or used. So a host
+// page of state bytes, 4 KiB for 1 MiB of device memory, is committed only where small blocks live.
 
 #include <atomic>
 #include <cstdint>

@@ -92,9 +92,30 @@ void choose_driver(coordinator::core& c) {
   }
 }
 
+// Until what is pending has gone home, or it takes too long.
+void wait_for_pending(coordinator::core& c, std::chrono::steady_clock::time_point deadline) noexcept {
+  for (;;) {
+    std::uint64_t bytes = 0;
+    for (const auto& d : c.devices) {
+      if (d->memory.context() == nullptr || d->memory.lost.load(std::memory_order_acquire)) continue;
+      const auto step = std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(2));
+      if (vm::pending(d->memory).bytes != 0) vm::wait_pending(d->memory, nullptr, ~std::uint64_t{0}, step);
+      bytes += vm::pending(d->memory).bytes;
+    }
+    if (bytes == 0 || std::chrono::steady_clock::now() >= deadline) return;
+  }
+}
+
+// Blocks of these lanes wait for streams that go on: they cannot end.
+bool waits(const lane_state& l) noexcept {
+  return l.base.pending_blocks.load(std::memory_order_acquire) != 0 ||
+         l.base.outbox.waiting.load(std::memory_order_acquire) != 0;
+}
+
 void end_lanes(coordinator::core& c) noexcept {
   coordinator::for_each_lane(c, [&](lane_state& l) {
     cache::forget_caches(l.number());
+    if (waits(l)) return;
     const int device = l.device->memory.ordinal();
     if (const std::uint64_t live = l.base.heap->abandon_blocks(); live != 0) {
       c.told.say(log_level::info, device, "device %d: the service ends with %" PRIu64 " live blocks of lane %" PRIu32,
@@ -104,8 +125,7 @@ void end_lanes(coordinator::core& c) noexcept {
 }
 
 // Unmaps what the GPU has passed, until nothing is left or it takes too long.
-bool give_back(coordinator::core& c) noexcept {
-  const auto deadline = std::chrono::steady_clock::now() + longest_goodbye;
+bool give_back(coordinator::core& c, std::chrono::steady_clock::time_point deadline) noexcept {
   for (;;) {
     bool held = false;
     for (const auto& d : c.devices) {
@@ -158,21 +178,22 @@ void begin(coordinator::core& c, std::shared_ptr<sim::machine> machine) {
 void end(coordinator::core& c) noexcept {
   coordinator::end_maintenance(c);
   c.ending.store(true, std::memory_order_release);
-  // Pending blocks first, while their lanes still know them; then nothing is live.
-  for (const auto& d : c.devices) {
-    if (d->memory.context() != nullptr) vm::collect(d->memory, nullptr);
-  }
+  const auto deadline = std::chrono::steady_clock::now() + longest_goodbye;
+  // Pending blocks first, while their lanes still know them.
+  wait_for_pending(c, deadline);
   end_lanes(c);
-  const bool all_back = give_back(c);
+  const bool all_back = give_back(c, deadline);
   if (!all_back) {
     c.told.say(log_level::warning, -1, "the service ended while the GPU was still using its memory: some stays mapped");
   }
   coordinator::for_each_lane(c, [&](lane_state& l) {
-    if (all_back && !l.device->memory.lost.load(std::memory_order_acquire)) {
+    const bool empty = l.base.memory.address_bytes.load(std::memory_order_acquire) == 0;
+    if (empty && !waits(l) && !l.device->memory.lost.load(std::memory_order_acquire) && vm::release_lane(l.base)) {
       coordinator::end_lane(l);
     } else {
       // Its addresses are still mapped: the record can never serve another lane, but calls of old handles end here.
       l.core.store(nullptr, std::memory_order_release);
+      l.base.device = nullptr;
     }
   });
   coordinator::unlist_hooks(&c.told);

@@ -224,6 +224,7 @@ void service::retire(int device, stream_t stream) {
     vm::retire_free_chunks(l.base, 0, l.named_here());
     l.base.retired.store(true, std::memory_order_release);
     coordinator::unlist_lane(c, l);
+    coordinator::end_if_empty(c, l);
   });
 }
 
@@ -256,6 +257,7 @@ std::uint64_t service::trim(int device, std::uint64_t keep) {
     if (l.device != &d || d.memory.reserved() <= keep) return;
     coordinator::gather(l);
     released += vm::retire_free_chunks(l.base, keep);
+    coordinator::end_if_empty(c, l);
   });
   return released + vm::finish_retiring(d.memory);
 }

@@ -15,14 +15,18 @@ TEST(lane_runs, a_run_is_live_until_it_is_freed) {
   const mapped_lane lane(64 * mib);
   void* p = lane->take_run(3 * mib + 5, 256, false);
   ASSERT_EQ(number_of(p), lane.base);
-  EXPECT_EQ(state_of(lane.base)->load(), code_large | live_bit);
+  block_place at;
+  ASSERT_TRUE(lane_heap::find(lane.base, at));
+  EXPECT_EQ(at.state, code_large | live_bit);
+  EXPECT_EQ(state_of(lane.base)->load(), 0);  // the record says it all
   const lane_counts c = lane->count();
   EXPECT_EQ(c.large, 3 * mib + page_bytes);
   EXPECT_EQ(c.large_waste, page_bytes - 5);
   EXPECT_EQ(c.live_blocks, 1u);
   lane.expect_sound();
   EXPECT_TRUE(lane->free_run(*find_slot(lane.base), lane.base));
-  EXPECT_EQ(state_of(lane.base)->load(), code_large);
+  EXPECT_FALSE(lane_heap::find(lane.base, at));
+  EXPECT_EQ(lane->kind_at(*find_slot(lane.base), lane.base), run_kind::freed);
   lane.expect_all_free();
 }
 

@@ -224,8 +224,10 @@ TEST(failure, every_call_of_record_use) {
       r.machine->fail(name, k, sim::result::unknown);
       const CUresult failed = record_use(*r.device, p, s);
       r.machine->clear_failures();
-      const heap::state_byte state = heap::find_slot(p)->states[heap::granule_in_slot(p)].load();
-      EXPECT_EQ(state, failed == CUDA_SUCCESS ? heap::code_used | heap::live_bit : heap::code_large | heap::live_bit);
+      heap::block_place at;
+      ASSERT_TRUE(heap::lane_heap::find(p, at));
+      EXPECT_EQ(at.state,
+                failed == CUDA_SUCCESS ? heap::code_used | heap::live_bit : heap::code_large | heap::live_bit);
       ASSERT_EQ(record_use(*r.device, p, s), CUDA_SUCCESS);
       push_used(own.lane, p);
       r.machine->synchronize(s);

@@ -8,6 +8,8 @@ using namespace testing;
 using namespace std::chrono_literals;
 
 heap::state_byte state_of(std::uint64_t block) {
+  heap::block_place at;
+  if (heap::lane_heap::find(block, at)) return at.state;
   return heap::find_slot(block)->states[heap::granule_in_slot(block)].load();
 }
 void set_pending(std::uint64_t block) {
