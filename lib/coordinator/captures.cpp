@@ -17,6 +17,7 @@ void announce_capture(core& c, device_state& d, const void* key, pool_state* poo
   }
   // Sequentially consistent with the look in find_or_make_lane: a lane made now is flagged by one of the two.
   d.memory.announced_captures.fetch_add(1, std::memory_order_seq_cst);
+  const walk here(c);
   for_each_lane(c, [&](lane_state& l) {
     if (l.device == &d) cache::set_captured(l.number(), true);
   });
@@ -28,6 +29,7 @@ void close_capture(core& c, device_state& d, const void* key) noexcept {
     std::erase_if(d.captures, [key](const open_capture& o) { return o.key == key; });
   }
   if (d.memory.announced_captures.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
+  const walk here(c);
   for_each_lane(c, [&](lane_state& l) {
     if (l.device == &d) cache::set_captured(l.number(), false);
   });

@@ -61,6 +61,11 @@ struct core {
   std::array<std::atomic<lane_state*>, buckets> table{};
   std::mutex lanes_mutex;
 
+  // Retired lanes that are empty, unreachable and not yet anybody else's: somebody may still be walking over the lanes.
+  std::atomic<std::uint32_t> walkers{0};
+  std::mutex limbo_mutex;
+  std::vector<lane_state*> limbo;
+
   // The maintenance thread.
   std::mutex maintenance_mutex;
   std::condition_variable maintenance_wakes;
@@ -69,6 +74,20 @@ struct core {
   bool maintenance_ends = false;
 
   std::atomic<bool> ending{false};  // the process or the service ends: no new work
+};
+
+/// Held while walking over the lanes of a service or a device: those that end meanwhile are not used again before it is
+/// over. Sequentially consistent with drain_limbo: who finds no other walker after a lane became unreachable knows that
+/// nobody still looks at it.
+class walk {
+ public:
+  explicit walk(core& c) noexcept : core_(c) { core_.walkers.fetch_add(1, std::memory_order_seq_cst); }
+  ~walk() { core_.walkers.fetch_sub(1, std::memory_order_seq_cst); }
+  walk(const walk&) = delete;
+  walk& operator=(const walk&) = delete;
+
+ private:
+  core& core_;
 };
 
 }  // namespace weir::coordinator

@@ -121,6 +121,7 @@ void* ladder::from_pending() noexcept {
 outcome ladder::climb(out_of_memory_report* report) noexcept {
   outcome out;
   if ((out.block = search(false)) != nullptr) return out;
+  const walk here(device_.owner);
 
   // Before growing: what other streams have passed, and spans that are free as a whole.
   collect();

@@ -72,6 +72,7 @@ lane_state* lane_of_stream(core& c, device_state& d, CUstream stream, pool_state
   if (error == CUDA_SUCCESS) return find_or_make_lane(c, d, stream, id, pool);
   if (error != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) return nullptr;
   error = CUDA_SUCCESS;
+  const walk here(c);
   // Of several lanes with the handle the newest stream's: the others' streams are gone.
   lane_state* newest = nullptr;
   for_each_lane(c, [&](lane_state& l) {
@@ -111,22 +112,33 @@ void end_lane(lane_state& l) noexcept {
   release_lane(l);
 }
 
-bool end_if_empty(core& c, lane_state& l) noexcept {
+void end_if_empty(core& c, lane_state& l) noexcept {
   const vm::lane& b = l.base;
   const auto busy = [](const std::atomic<std::uint64_t>& n) { return n.load(std::memory_order_acquire) != 0; };
   if (!b.retired.load(std::memory_order_acquire) || busy(b.memory.address_bytes) || busy(b.pending_blocks) ||
       busy(b.outbox.waiting) || b.heap->taken() != 0) {
-    return false;
+    return;
   }
   // Two threads that find it empty: one of them ends it.
   core* alive = &c;
-  if (!l.core.compare_exchange_strong(alive, nullptr, std::memory_order_acq_rel)) return false;
+  if (!l.core.compare_exchange_strong(alive, nullptr, std::memory_order_seq_cst)) return;
   if (!vm::release_lane(l.base)) {
     l.core.store(&c, std::memory_order_release);
-    return false;
+    return;
   }
-  end_lane(l);
-  return true;
+  const std::lock_guard lock(c.limbo_mutex);
+  try {
+    c.limbo.push_back(&l);
+  } catch (const std::bad_alloc&) {
+    // The number stays unused.
+  }
+}
+
+void drain_limbo(core& c) noexcept {
+  const std::lock_guard lock(c.limbo_mutex);
+  if (c.walkers.load(std::memory_order_seq_cst) != 0) return;
+  for (lane_state* l : c.limbo) end_lane(*l);
+  c.limbo.clear();
 }
 
 std::uint64_t gather(lane_state& l) noexcept {

@@ -23,8 +23,11 @@ lane_state* lane_of_stream(core& c, device_state& d, CUstream stream, pool_state
 /// short.
 void unlist_lane(core& c, lane_state& l) noexcept;
 
-/// Ends a retired lane if nothing of it is left. Its stream is gone, so nobody names it any more.
-bool end_if_empty(core& c, lane_state& l) noexcept;
+/// Ends a retired lane if nothing of it is left: its stream is gone, so nobody names it any more. Its number serves
+/// again after drain_limbo.
+void end_if_empty(core& c, lane_state& l) noexcept;
+/// Gives the records of ended lanes back, if nobody is walking. REQUIRES: the caller is not walking.
+void drain_limbo(core& c) noexcept;
 
 /// Ends a lane whose heap is empty: its number can serve another. REQUIRES: unlisted, released by vm, nobody uses it.
 void end_lane(lane_state& l) noexcept;

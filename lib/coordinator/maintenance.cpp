@@ -62,6 +62,8 @@ void run(core& c) noexcept {
 }  // namespace
 
 void maintain(core& c, bool idle) noexcept {
+  drain_limbo(c);
+  const walk here(c);
   for (const auto& d : c.devices) {
     if (d->memory.context() == nullptr || d->memory.lost.load(std::memory_order_acquire)) continue;
     vm::collect(d->memory, nullptr);

@@ -19,6 +19,7 @@ void raise(std::atomic<std::uint64_t>& peak, std::uint64_t to) noexcept {
 }  // namespace
 
 device_statistics measure(device_state& d) noexcept {
+  const walk here(d.owner);
   device_statistics s;
   s.device = d.memory.ordinal();
   std::uint64_t live_blocks = 0;
@@ -68,6 +69,7 @@ std::uint64_t used_by_others(device_state& d) noexcept {
 }
 
 void note_live_peak(device_state& d) noexcept {
+  const walk here(d.owner);
   std::uint64_t out = 0;
   for_each_lane(d.owner, [&](lane_state& l) {
     if (l.device == &d) out += l.base.heap->taken();

@@ -177,6 +177,7 @@ void begin(coordinator::core& c, std::shared_ptr<sim::machine> machine) {
 
 void end(coordinator::core& c) noexcept {
   coordinator::end_maintenance(c);
+  coordinator::drain_limbo(c);
   c.ending.store(true, std::memory_order_release);
   const auto deadline = std::chrono::steady_clock::now() + longest_goodbye;
   // Pending blocks first, while their lanes still know them.

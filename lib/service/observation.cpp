@@ -102,6 +102,7 @@ std::string service::summary() const {
 std::string service::check() {
   coordinator::core& c = implementation_->core;
   std::string fault;
+  const coordinator::walk here(c);
   coordinator::for_each_lane(c, [&](lane_state& l) {
     const char* f = l.base.heap->fault();
     if (f != nullptr && fault.empty()) fault = fmt::format("lane {}: {}", l.number(), f);

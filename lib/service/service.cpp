@@ -189,8 +189,10 @@ void service::deallocate(void* block, stream_t stream) noexcept {
   }
   coordinator::deallocate(block, freed_in, &c);
   // This call names the stream: the only one that may fence a lane without handles.
-  if (freed_in->base.handles.load(std::memory_order_acquire) == 0)
+  if (freed_in->base.handles.load(std::memory_order_acquire) == 0) {
+    const coordinator::walk here(c);
     vm::collect(*own->base.device, freed_in->named_here());
+  }
 }
 
 // --- order ---------------------------------------------------------------------------------------------------------
@@ -217,6 +219,7 @@ void service::retire(int device, stream_t stream) {
   CUresult r = CUDA_SUCCESS;
   const std::uint64_t id = vm::stream_id(d.memory, stream, r);
   if (r != CUDA_SUCCESS) driver_failed(c, "retire", "cuStreamGetId", r);
+  const coordinator::walk here(c);
   coordinator::for_each_lane(c, [&](lane_state& l) {
     if (l.device != &d || l.base.stream_id != id || l.base.retired.load(std::memory_order_acquire)) return;
     vm::collect(d.memory, l.named_here());
@@ -231,6 +234,7 @@ void service::retire(int device, stream_t stream) {
 void service::quiesced(int device) {
   coordinator::device_state& d = implementation_->device(device, "quiesced");
   if (d.memory.context() == nullptr) return;
+  const coordinator::walk here(implementation_->core);
   vm::quiesced(d.memory);
   vm::collect(d.memory, nullptr);
   vm::finish_retiring(d.memory);
@@ -238,6 +242,8 @@ void service::quiesced(int device) {
 
 void service::collect() noexcept {
   if (!cache::usable_here()) return;
+  coordinator::drain_limbo(implementation_->core);
+  const coordinator::walk here(implementation_->core);
   for (const auto& d : implementation_->core.devices) {
     if (d->memory.context() == nullptr || d->memory.lost.load(std::memory_order_acquire)) continue;
     vm::collect(d->memory, nullptr);
@@ -251,6 +257,8 @@ std::uint64_t service::trim(int device, std::uint64_t keep) {
   coordinator::core& c = implementation_->core;
   coordinator::device_state& d = implementation_->device(device, "trim");
   if (d.memory.context() == nullptr || c.trim_holds.load(std::memory_order_acquire) != 0) return 0;
+  coordinator::drain_limbo(c);
+  const coordinator::walk here(c);
   vm::collect(d.memory, nullptr);
   std::uint64_t released = vm::finish_retiring(d.memory);
   coordinator::for_each_lane(c, [&](lane_state& l) {
