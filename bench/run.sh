@@ -33,8 +33,8 @@ bench=${bench:-$build/bin/weir_bench}
 # Only what the table's rows need: a run stays under a minute.
 most=$(nproc)
 filter="^(pair/(weir|weir_raw|tcmalloc|pytorch)/(512|65536)"
-filter+="|mixed/(weir|mimalloc|jemalloc|tcmalloc|glibc|pytorch)/threads:(1|2|$most)"
-filter+="|shared_stream/(weir|pytorch)/threads:$most|handoff/(weir|mimalloc|pytorch)/pairs:1"
+filter+="|mixed/(weir|mimalloc|jemalloc|tcmalloc|glibc|pytorch|none)/threads:(1|2|$most)"
+filter+="|shared_stream/(weir|pytorch)/threads:$most|handoff/(weir|mimalloc|pytorch|none)/pairs:1"
 filter+="|batch/(weir|cudaMalloc)|metadata/weir/256)\$"
 ((all)) && filter='.*'
 

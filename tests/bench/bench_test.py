@@ -97,6 +97,16 @@ class Compare(unittest.TestCase):
         self.assertEqual((row["values"], row["verdict"]), ([2, 2, 2], "reached"))
         self.assertEqual(rows["W4 hand-off, 64 KiB", "rate over mimalloc's"]["verdict"], "not run here")
 
+    def test_scaling_is_shown_beside_what_the_machine_gives(self):
+        sys.path.insert(0, str(COMPARE.parent))
+        import compare
+        times = {"weir": (10, 20), "mimalloc": (100, 160), "none": (2, 4)}
+        run_of = {f"mixed/{who}/threads:{n}": {"pairs_per_second": n * 1e9 / t}
+                  for who, pair in times.items() for n, t in zip((1, 16), pair)}
+        rows = compare.scaling_rows(compare.Runs([run_of]), 16)
+        self.assertEqual([r.values for r in rows], [[0.8], [8], [8]])
+        self.assertEqual([r.verdict for r in rows], ["missed", "for comparison", "for comparison"])
+
     def test_a_missed_bar_is_said(self):
         path = self.write("a.json", {"handoff/weir/pairs:1": 50, "handoff/mimalloc/pairs:1": 100})
         done = run(sys.executable, COMPARE, "table", "--out", self.folder / "out", "--command", "x", path)
