@@ -20,13 +20,13 @@ struct driver_call_count {
 /// Bytes unless said otherwise.
 struct device_statistics {
   int device = 0;
-  std::uint64_t asked = 0;      ///< asked for in live blocks, each rounded up by at most 1/1024 of the block (blocks of
-                                ///< 256 B count whole)
-  std::uint64_t live = 0;       ///< in live blocks
-  std::uint64_t live_peak = 0;  ///< highest live seen; may miss up to what the thread caches hold
-  std::uint64_t cached = 0;     ///< free blocks in thread caches, bins and spans
-  std::uint64_t pending = 0;    ///< freed, not yet reusable in their lane's order
-  std::uint64_t stranded = 0;   ///< part of pending: freed on streams that vanished without `retire`
+  std::uint64_t asked = 0;  ///< asked for in live blocks, each rounded up by at most 1 byte or 1/1024 of the block
+                            ///< (blocks of 256 B count whole)
+  std::uint64_t live = 0;        ///< in live blocks
+  std::uint64_t live_peak = 0;   ///< highest live seen; may miss up to what the thread caches hold
+  std::uint64_t cached = 0;      ///< free blocks in thread caches, bins and spans
+  std::uint64_t pending = 0;     ///< freed, not yet reusable in their lane's order
+  std::uint64_t stranded = 0;    ///< part of pending: freed on streams that vanished without `retire`
   std::uint64_t free_pages = 0;  ///< mapped, in no span and no run
   std::uint64_t slack = 0;       ///< tails of spans, page rounding of runs is part of live
   std::uint64_t retiring = 0;    ///< chunks on their way back to the driver

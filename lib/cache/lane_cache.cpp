@@ -16,33 +16,41 @@ auto class_bins(Cache& c) noexcept {
 
 }  // namespace
 
-void lane_cache::start(heap::lane_heap& lane, thread_cache& t, bool captured) noexcept {
-  heap = &lane;
-  thread = &t;
-  steal_hand = 0;
-  seen_work.store(0, std::memory_order_relaxed);
+// What a bin is for ever. Statistics may still read a recycled cache through an old lane: these are not written twice.
+void lane_cache::lay_out() noexcept {
   cached_block* at = slots.data();
   for (std::uint32_t c = 0; c < heap::class_count; ++c) {
     const heap::class_info& k = heap::classes[c];
     cache_bin& b = bin_of(c);
-    b.bottom = b.end = at;
-    b.set_count(0);
+    b.bottom = at;
     at += k.magazine_limit;
-    b.allocations.store(0, std::memory_order_relaxed);
     b.block_bytes = k.bytes;
     b.waste_shift = k.waste_shift;
     b.waste_offset = k.waste_offset;
     b.live_state = heap::code_of(c) | heap::live_bit;
     b.free_state = heap::code_of(c);
     b.limit = k.magazine_limit;
-    b.room = 0;
+  }
+}
+
+void lane_cache::start(heap::lane_heap& lane, thread_cache& t, bool captured) noexcept {
+  if (bin_of(0).bottom == nullptr) lay_out();
+  heap = &lane;
+  thread = &t;
+  steal_hand = 0;
+  seen_work.store(0, std::memory_order_relaxed);
+  for (cache_bin& b : class_bins(*this)) {
+    b.end = b.bottom;
+    b.set_count(0);
+    b.allocations.store(0, std::memory_order_relaxed);
+    b.room_.store(0, std::memory_order_relaxed);
   }
   owner.reset(captured);
 }
 
 std::uint64_t lane_cache::room_bytes() const noexcept {
   std::uint64_t sum = 0;
-  for (const cache_bin& b : class_bins(*this)) sum += std::uint64_t{b.room} * b.block_bytes;
+  for (const cache_bin& b : class_bins(*this)) sum += std::uint64_t{b.room()} * b.block_bytes;
   return sum;
 }
 
@@ -74,8 +82,8 @@ void lane_cache::hand_over_counts() noexcept {
 
 void lane_cache::set_room(cache_bin& b, std::uint32_t room) noexcept {
   // Signed by wrapping: less room subtracts.
-  thread->room_bytes.fetch_add((std::uint64_t{room} - b.room) * b.block_bytes, std::memory_order_relaxed);
-  b.room = room;
+  thread->room_bytes.fetch_add((std::uint64_t{room} - b.room()) * b.block_bytes, std::memory_order_relaxed);
+  b.room_.store(room, std::memory_order_relaxed);
   b.end = heap->hardened ? b.bottom : b.bottom + room;
 }
 

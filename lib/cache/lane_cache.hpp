@@ -34,12 +34,13 @@ struct alignas(64) cache_bin {
   std::uint8_t waste_offset;
   heap::state_byte live_state;  // its own index
   heap::state_byte free_state;
-  std::uint8_t limit;  // magazine_limit
-  std::uint32_t room;  // blocks it may keep: earned, and counted in the thread's room_bytes
+  std::uint8_t limit;                // magazine_limit
+  std::atomic<std::uint32_t> room_;  // blocks it may keep: earned, and counted in the thread's room_bytes
 
   [[nodiscard]] std::uint32_t count() const noexcept {
     return static_cast<std::uint32_t>(top.load(std::memory_order_relaxed) - bottom);
   }
+  [[nodiscard]] std::uint32_t room() const noexcept { return room_.load(std::memory_order_relaxed); }
   void set_count(std::uint32_t n) noexcept { top.store(bottom + n, std::memory_order_relaxed); }
 };
 static_assert(sizeof(cache_bin) == 64);
@@ -65,6 +66,8 @@ struct alignas(64) lane_cache {
 
   /// Empty, for `lane`, owned by the calling thread's cache.
   void start(heap::lane_heap& lane, thread_cache& t, bool captured) noexcept;
+  /// Makes the bins of a cache that was never used.
+  void lay_out() noexcept;
   /// What the bins may keep.
   [[nodiscard]] std::uint64_t room_bytes() const noexcept;
   [[nodiscard]] std::uint64_t cached_bytes() const noexcept;

@@ -37,9 +37,9 @@ void steal_from(lane_cache& c, const cache_bin* but, std::uint64_t bytes) noexce
   for (std::uint32_t tries = 0; tries < heap::class_count && short_of(*c.thread, bytes); ++tries) {
     const std::uint32_t cls = c.steal_hand++ % heap::class_count;
     cache_bin& victim = c.bin_of(cls);
-    if (&victim == but || victim.room == 0) continue;
-    c.set_room(victim, victim.room / 2);
-    flush_to(c, cls, victim.room);
+    if (&victim == but || victim.room() == 0) continue;
+    c.set_room(victim, victim.room() / 2);
+    flush_to(c, cls, victim.room());
   }
 }
 
@@ -67,10 +67,10 @@ constexpr std::uint32_t dear_block = 128 << 10;
 // for those of which a few are a lot.
 std::uint32_t earn(lane_cache& c, std::uint32_t cls) noexcept {
   cache_bin& b = c.bin_of(cls);
-  const std::uint32_t more = b.block_bytes < dear_block ? std::max(1u, b.room) : 1;
-  const std::uint32_t wanted = std::min<std::uint32_t>(b.limit, b.room + more);
-  if (wanted > b.room && steal(c, b, std::uint64_t{wanted - b.room} * b.block_bytes)) c.set_room(b, wanted);
-  return b.room;
+  const std::uint32_t more = b.block_bytes < dear_block ? std::max(1u, b.room()) : 1;
+  const std::uint32_t wanted = std::min<std::uint32_t>(b.limit, b.room() + more);
+  if (wanted > b.room() && steal(c, b, std::uint64_t{wanted - b.room()} * b.block_bytes)) c.set_room(b, wanted);
+  return b.room();
 }
 
 // An aligned request may take a larger class than its size: its waste is then more than the byte holds.
@@ -140,7 +140,7 @@ void* allocate_from(heap::lane_heap& lane, std::uint32_t first_page, std::uint32
     lane.refill_from(first_page, cls, blocks, 1);
     return make_live_alone(lane, cls, blocks[0], bytes);
   }
-  const std::uint32_t room = c->bin_of(cls).room;
+  const std::uint32_t room = c->bin_of(cls).room();
   const std::uint32_t want = std::clamp(room, 1u, heap::classes[cls].batch);
   const std::uint32_t got = lane.refill_from(first_page, cls, blocks, want);
   store(*c, cls, blocks, got - 1, room);
@@ -157,7 +157,7 @@ void keep(heap::lane_heap& lane, std::uint32_t cls, void* block) noexcept {
   lane_cache* c = enter_lane(lane);
   if (c == nullptr) return give();
   cache_bin& b = c->bin_of(cls);
-  std::uint32_t room = b.room;
+  std::uint32_t room = b.room();
   if (b.count() >= room) {
     room = earn(*c, cls);
     if (b.count() >= room && room > 1) {

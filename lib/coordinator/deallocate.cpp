@@ -51,6 +51,10 @@ void deallocate(void* block, lane_state* freed_in, const core* from) noexcept {
   if (s == nullptr || address % heap::granule_bytes != 0) return refuse(told_of(from, freed_in), block);
   lane_state& own = lane_state_of(*s->lane);
   const core* c = own.core.load(std::memory_order_acquire);
+  if (freed_in != nullptr && freed_in->core.load(std::memory_order_acquire) == nullptr) {
+    return told_of(nullptr, &own)
+        ->report(misuse::kind::other_service, block, "free of %p in a lane that has ended", block);
+  }
   const core* other = from != nullptr || freed_in == nullptr ? from : freed_in->core.load(std::memory_order_acquire);
   if (other != nullptr && other != c) {
     return told_of(other, nullptr)

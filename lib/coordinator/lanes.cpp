@@ -83,8 +83,7 @@ lane_state* lane_of_stream(core& c, device_state& d, CUstream stream, pool_state
     if (newest == nullptr || l.base.stream_id > newest->base.stream_id) newest = &l;
   });
   if (newest != nullptr) return newest;
-  // Ids count up from one and never get here.
-  static constinit std::atomic<std::uint64_t> unnamed{std::uint64_t{1} << 63};
+  static constinit std::atomic<std::uint64_t> unnamed{unnamed_streams};
   return find_or_make_lane(c, d, stream, unnamed.fetch_add(1, std::memory_order_relaxed), pool);
 }
 

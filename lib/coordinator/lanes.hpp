@@ -7,6 +7,9 @@
 
 namespace weir::coordinator {
 
+/// Identities at or above it stand for streams that could not be asked. The driver's own count up from one.
+inline constexpr std::uint64_t unnamed_streams = std::uint64_t{1} << 63;
+
 /// The lane of a stream known by its identity, or null. Lock-free; may miss one that is being moved.
 lane_state* find_lane(core& c, const device_state& d, std::uint64_t stream_id, const pool_state* pool) noexcept;
 

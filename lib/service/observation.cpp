@@ -101,6 +101,7 @@ std::string service::summary() const {
 
 std::string service::check() {
   coordinator::core& c = implementation_->core;
+  if (!cache::usable_here()) throw error(errc::not_after_fork, "check: not usable after fork");
   std::string fault;
   const coordinator::walk here(c);
   coordinator::for_each_lane(c, [&](lane_state& l) {

@@ -157,8 +157,10 @@ void* service::try_allocate(std::size_t bytes, int device, stream_t stream, std:
 }
 
 void service::deallocate(void* block) noexcept {
-  if (cache::deallocate_hit<false>(block, cache::own_lane)) [[likely]]
-    return;
+  const heap::slot* s = heap::find_slot(reinterpret_cast<std::uint64_t>(block));
+  const bool ours =
+      s != nullptr && lane_state_of(*s->lane).core.load(std::memory_order_acquire) == &implementation_->core;
+  if (ours && cache::deallocate_hit<false>(block, cache::own_lane)) return;
   coordinator::deallocate(block, nullptr, &implementation_->core);
 }
 
@@ -221,7 +223,10 @@ void service::retire(int device, stream_t stream) {
   if (r != CUDA_SUCCESS) driver_failed(c, "retire", "cuStreamGetId", r);
   const coordinator::walk here(c);
   coordinator::for_each_lane(c, [&](lane_state& l) {
-    if (l.device != &d || l.base.stream_id != id || l.base.retired.load(std::memory_order_acquire)) return;
+    // A lane that a capture was the first to name is known by the handle alone.
+    const bool same =
+        l.base.stream_id == id || (l.base.stream_id >= coordinator::unnamed_streams && l.base.stream == stream);
+    if (l.device != &d || !same || l.base.retired.load(std::memory_order_acquire)) return;
     vm::collect(d.memory, l.named_here());
     coordinator::gather(l);
     vm::retire_free_chunks(l.base, 0, l.named_here());

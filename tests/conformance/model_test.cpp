@@ -224,7 +224,7 @@ class model : public testing::TestWithParam<model_case> {
         live += i.bytes;
         asked += i.asked;
         // An aligned block may be of a much larger class than its size; its waste is then known only roughly.
-        rounding += i.aligned || i.bytes == 256 ? i.bytes - i.asked : i.bytes / 1024;
+        rounding += i.aligned || i.bytes == 256 ? i.bytes - i.asked : std::max<std::uint64_t>(1, i.bytes / 1024);
       }
       const device_statistics s = rig_.statistics(d);
       ASSERT_EQ(s.live, live);
