@@ -66,8 +66,8 @@ constexpr std::array<class_info, class_count> make_classes() {
     c.bytes = bytes_of_class(i);
     c.pages = span_pages(c.bytes);
     c.blocks = static_cast<std::uint32_t>((std::size_t{c.pages} << page_shift) / c.bytes);
-    // A magazine moves about 2 MiB, at most 30 blocks (its size) and at least 2.
-    c.batch = std::clamp((2u << 20) / c.bytes, 2u, 30u);
+    // A magazine moves up to 4 MiB, at most 30 blocks (its size); of the largest, the four of a span.
+    c.batch = std::clamp((4u << 20) / c.bytes, 2u, 30u);
     c.magazine_limit = static_cast<std::uint8_t>(c.batch * 2);
     const std::uint32_t step = c.bytes - (i == 0 ? 0 : bytes_of_class(i - 1));
     c.waste_shift = static_cast<std::uint8_t>(std::countr_zero(step) - 7);
