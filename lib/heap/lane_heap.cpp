@@ -75,6 +75,7 @@ std::uint32_t lane_heap::add_piece(std::uint64_t base, std::uint64_t bytes) noex
       s.records = reinterpret_cast<std::atomic<std::uint64_t>*>(at + state_bytes);
       s.spans = reinterpret_cast<span<>*>(at + state_bytes + record_bytes);
       s.states = reinterpret_cast<atomic_state*>(at);
+      s.made.store(true, std::memory_order_release);
     }
     s.base.store(base + (std::uint64_t{i} << slot_shift), std::memory_order_relaxed);
     s.piece = first;
@@ -282,7 +283,7 @@ std::uint64_t lane_heap::abandon_blocks() noexcept {
 std::size_t lane_heap::metadata_bytes() const noexcept {
   std::size_t sum = resident_metadata(this, lane_bytes);
   for (const slot& s : slots_) {
-    if (s.states != nullptr) sum += resident_metadata(s.states, slot_record_bytes);
+    if (s.made.load(std::memory_order_acquire)) sum += resident_metadata(s.states, slot_record_bytes);
   }
   return sum;
 }

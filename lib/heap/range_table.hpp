@@ -26,6 +26,7 @@ struct slot {
   atomic_state* states = nullptr;                 // one a granule
   std::atomic<std::uint64_t>* records = nullptr;  // run_record, one a page
   span<std::atomic>* spans = nullptr;             // one a page, at a span's first page
+  std::atomic<bool> made{false};  // the three are set, and stay: pairs add_piece with whoever looks around
 };
 
 inline constexpr std::uint32_t range_count = 1u << 16;  // 48-bit addresses

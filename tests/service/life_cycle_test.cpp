@@ -223,6 +223,9 @@ extern "C" void weir_test_round(void* value) {
 }
 
 TEST(life_cycle, frees_in_every_round_of_exit_destructors) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "tsan ends its own state of a thread before the last rounds";
+#endif
   rig r;
   weir::lane l = r.lane();
   rounds state{};
