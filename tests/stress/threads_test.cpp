@@ -76,8 +76,8 @@ TEST(threads, ten_thousand_come_and_go_and_memory_stays_bounded) {
   }
   const weir::statistics end = r.service->statistics();
   // Caches of the dead are adopted: no more of them than threads at one time, and a few for those that came to see an
-  // empty stack for a moment.
-  EXPECT_LE(end.total().metadata, metadata * 3 / 2);
+  // empty stack for a moment. (Left behind, 9,000 of them would hold 70 MiB at least.)
+  EXPECT_LE(end.total().metadata, metadata + 16 * mib);
   EXPECT_LE(end.total().reserved, reserved * 3 / 2 + 64 * mib);
   EXPECT_LE(end.threads, 2u) << "dead threads are counted";
   EXPECT_EQ(map.clashes(), 0u);
