@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -275,4 +277,14 @@ TEST_F(environment, fields_that_do_not_fit_together_are_refused) {
 }
 
 }  // namespace
+TEST(config, every_option_is_documented_with_its_default) {
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/configuration.md");
+  ASSERT_TRUE(file) << "docs/configuration.md is missing";
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (const config::option& o : config{}.options()) {
+    const std::string row = "| `" + o.name + "` | `" + o.variable + "` | " + o.value + " | " + o.description + " |";
+    EXPECT_NE(text.find(row), std::string::npos) << "no such line in docs/configuration.md: " << row;
+  }
+}
+
 }  // namespace weir
