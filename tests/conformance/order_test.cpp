@@ -11,6 +11,13 @@
 namespace weir::test {
 namespace {
 
+// Streams of a busy machine are slow: requests wait for them as long as it takes.
+config patient() {
+  config c = quiet();
+  c.oom_wait = std::chrono::seconds(30);
+  return c;
+}
+
 struct order : testing::Test {
   order() : first(r.stream()), second(r.stream()), a(r.service->lane(0, first)), b(r.service->lane(0, second)) {}
   ~order() override {
@@ -36,7 +43,7 @@ struct order : testing::Test {
     return r.service->query(p, found) && !found.live;
   }
 
-  rig r;
+  rig r{patient()};
   stream_t first;
   stream_t second;
   weir::lane a;
@@ -216,7 +223,7 @@ TEST_F(order, case_B16_hops_between_lanes_keep_the_wait) {
 }
 
 TEST(order_of_splits, case_B17_a_split_remainder_waits_as_the_whole_did) {
-  config c = quiet();
+  config c = patient();
   c.chunk_size = 2 * mib;
   c.limit = 8 * mib;
   rig r(c);
