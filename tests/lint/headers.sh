@@ -9,7 +9,7 @@ compile_alone() {
   local header=$1
   shift
   printf '#include "%s"\n' "$header" |
-    "${CXX:-c++}" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -DFMT_HEADER_ONLY \
+    "${CXX:-c++}" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
       -fsyntax-only -Iinclude "$@" -x c++ - || { echo "not self-contained: $header"; return 1; }
 }
 export -f compile_alone
