@@ -24,10 +24,10 @@ struct WEIR_API config {
   std::uint64_t chunk_size = 0;  ///< size of a physical handle; 0: chosen (about 10 MiB, larger for huge requests)
   std::uint64_t piece_size = 0;  ///< addresses reserved at a time for a lane; 0: the device's memory
   std::uint64_t thread_cache = std::uint64_t{128} << 20;  ///< most bytes that one thread caches over all lanes
-  std::uint64_t lane_cache = std::uint64_t{32} << 20;    ///< most bytes in the bins of one lane
-  std::chrono::milliseconds growth_patience{100};        ///< wait for the maintenance path before going on without it
-  std::chrono::milliseconds oom_wait{1000};              ///< longest wait for pending frees before a request fails
-  std::chrono::milliseconds idle_after{1000};            ///< a thread cache not used for so long may be drained
+  std::uint64_t lane_cache = std::uint64_t{32} << 20;     ///< most bytes in the bins of one lane
+  std::chrono::milliseconds growth_patience{100};         ///< wait for the maintenance path before going on without it
+  std::chrono::milliseconds oom_wait{1000};               ///< longest wait for pending frees before a request fails
+  std::chrono::milliseconds idle_after{1000};             ///< a thread cache not used for so long may be drained
   bool maintenance = true;             ///< a background thread retires pending frees and drains idle caches
   bool hardened = false;               ///< tell two threads that free one block at the same instant apart (C10)
   bool context_fence = true;           ///< allow the context fence under pressure (design: "Between lanes")

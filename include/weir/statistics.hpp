@@ -20,8 +20,8 @@ struct driver_call_count {
 /// Bytes unless said otherwise.
 struct device_statistics {
   int device = 0;
-  std::uint64_t asked = 0;  ///< asked for in live blocks, each rounded up by at most 1 byte or 1/1024 of the block
-                            ///< (blocks of 256 B count whole)
+  std::uint64_t asked = 0;       ///< asked for in live blocks, each rounded up by at most 1 byte or 1/1024 of the block
+                                 ///< (blocks of 256 B count whole)
   std::uint64_t live = 0;        ///< in live blocks
   std::uint64_t live_peak = 0;   ///< highest live seen; may miss up to what the thread caches hold
   std::uint64_t cached = 0;      ///< free blocks in thread caches, bins and spans
