@@ -264,7 +264,8 @@ std::uint64_t service::trim(int device, std::uint64_t keep) {
   if (d.memory.context() == nullptr || c.trim_holds.load(std::memory_order_acquire) != 0) return 0;
   coordinator::drain_limbo(c);
   const coordinator::walk here(c);
-  vm::collect(d.memory, nullptr);
+  // With the context fence, as for the chunks: what lanes without handles have pending would stay for ever. No wait.
+  vm::wait_pending(d.memory, nullptr, ~std::uint64_t{0}, std::chrono::steady_clock::now());
   std::uint64_t released = vm::finish_retiring(d.memory);
   coordinator::for_each_lane(c, [&](lane_state& l) {
     if (l.device != &d || d.memory.reserved() <= keep) return;
