@@ -16,6 +16,13 @@ constexpr int forks = 20;
 constexpr int forks = 150;
 #endif
 
+// Gcc's asan does not keep its own malloc whole across a fork of several threads: its children hang by themselves.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool malloc_survives_fork = false;
+#else
+constexpr bool malloc_survives_fork = true;
+#endif
+
 // What a child found wrong, as its exit status; 0: nothing.
 enum finding : int {
   fine = 0,
@@ -113,6 +120,7 @@ TEST_F(fork_test, a_child_may_end_the_service_and_exit) {
 }
 
 TEST_F(fork_test, case_B35_children_of_a_busy_parent_never_hang) {
+  if (!malloc_survives_fork) GTEST_SKIP() << "malloc itself may hang in these children";
   std::atomic<bool> over{false};
   std::vector<std::jthread> busy;
   for (int i = 0; i < 4; ++i) {
@@ -140,6 +148,7 @@ TEST_F(fork_test, case_B35_children_of_a_busy_parent_never_hang) {
 }
 
 TEST(fork, case_B35_a_fork_during_the_very_first_allocation) {
+  if (!malloc_survives_fork) GTEST_SKIP() << "malloc itself may hang in these children";
   for (int i = 0; i < 20; ++i) {
     rig r;
     const stream_t s = r.stream();
