@@ -71,6 +71,7 @@ struct core {
   std::condition_variable maintenance_wakes;
   std::thread maintenance_thread;
   std::atomic<bool> maintenance_started{false};
+  std::mutex maintenance_round;  // held by a round: service::check looks between two
   bool maintenance_ends = false;
 
   std::atomic<bool> ending{false};  // the process or the service ends: no new work

@@ -62,6 +62,7 @@ void run(core& c) noexcept {
 }  // namespace
 
 void maintain(core& c, bool idle) noexcept {
+  const std::lock_guard round(c.maintenance_round);
   drain_limbo(c);
   const walk here(c);
   for (const auto& d : c.devices) {

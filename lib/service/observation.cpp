@@ -103,6 +103,12 @@ std::string service::check() {
   coordinator::core& c = implementation_->core;
   if (!cache::usable_here()) throw error(errc::not_after_fork, "check: not usable after fork");
   std::string fault;
+  // The maintenance thread has blocks in its hands while it works; one that is stopped is not waited for.
+  std::unique_lock between_rounds(c.maintenance_round, std::try_to_lock);
+  for (int i = 0; i < 2000 && !between_rounds; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    static_cast<void>(between_rounds.try_lock());
+  }
   const coordinator::walk here(c);
   coordinator::for_each_lane(c, [&](lane_state& l) {
     const char* f = l.base.heap->fault();
