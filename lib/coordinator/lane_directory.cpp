@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -29,7 +30,9 @@ struct directory {
 };
 
 directory& all() noexcept {
-  static directory* d = new directory;  // never destroyed: statics may free after main
+  // Never destroyed: statics may free after main.
+  alignas(directory) static std::byte storage[sizeof(directory)];
+  static directory* d = ::new (static_cast<void*>(storage)) directory;
   return *d;
 }
 

@@ -27,7 +27,7 @@ out_of_memory_report full() {
 }
 
 std::string text_of(const out_of_memory_report& r) {
-  const std::string text = out_of_memory(r).what();
+  std::string text = out_of_memory(r).what();
   EXPECT_THAT(text, Not(HasSubstr("\n")));
   return text;
 }
@@ -48,6 +48,7 @@ TEST(out_of_memory, is_a_bad_alloc_that_survives_copies) {
       throw;
     }
   } catch (const out_of_memory& e) {
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): the copy is what is tested
     const out_of_memory copy(e);
     EXPECT_EQ(copy.what(), text);
     EXPECT_EQ(copy.report().asked, gib);

@@ -68,7 +68,8 @@ TEST(threads, ten_thousand_come_and_go_and_memory_stays_bounded) {
   std::uint64_t metadata = 0;
   std::uint64_t reserved = 0;
   for (int b = 0; b < batches; ++b) {
-    in_threads(together, [&](int i) { one_life(static_cast<std::uint64_t>(b * together + i)); });
+    in_threads(together,
+               [&](int i) { one_life(static_cast<std::uint64_t>(b) * together + static_cast<std::uint64_t>(i)); });
     if (b != batches / 10) continue;
     const device_statistics s = r.service->statistics().total();
     metadata = s.metadata;
