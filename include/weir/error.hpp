@@ -44,6 +44,7 @@ struct out_of_memory_report {
   std::uint64_t free_pages = 0;    ///< mapped pages in no span and no run
   std::uint64_t pending = 0;       ///< freed, waiting for other streams
   std::uint64_t stranded = 0;      ///< freed on streams that vanished without `retire`
+  std::uint64_t retiring = 0;      ///< on its way back to the driver
   std::uint64_t reserved = 0;      ///< physical memory that Weir holds
   std::uint64_t largest_free = 0;  ///< the largest run of free pages of the request's lane
   std::uint64_t others = 0;        ///< what is used on the device beyond Weir's own

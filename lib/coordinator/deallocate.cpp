@@ -63,6 +63,7 @@ void deallocate(void* block, lane_state* freed_in, const core* from) noexcept {
 
   heap::atomic_state& state = *heap::state_of(address);
   heap::state_byte byte = state.load(std::memory_order_relaxed);
+  heap::state_byte seen = byte;  // as it stands there: a run's says nothing
   if ((byte & heap::live_bit) == 0) {
     const bool run = byte != heap::code_pending && s->lane->kind_at(*s, address) == heap::run_kind::large;
     if (!run) return refuse(told_of(from, &own), block);
@@ -72,17 +73,13 @@ void deallocate(void* block, lane_state* freed_in, const core* from) noexcept {
   const bool elsewhere = freed_in != nullptr && freed_in != &own;
   const bool waits = elsewhere || code == heap::code_used;
 
-  // A run's free is decided by its record; everything else by this byte, exchanged where that was asked for.
+  // A run's free is decided by its record; everything else by this byte, compared and exchanged where that was asked
+  // for.
   if (waits || code != heap::code_large) {
     const heap::state_byte then = waits ? heap::code_pending : code;
     if (s->lane->hardened) {
-      // Relaxed: it only tells two frees of one block apart.
-      const heap::state_byte before = state.exchange(then, std::memory_order_relaxed);
-      const bool run = code == heap::code_large && before != heap::code_pending;
-      if (!run) byte = before;
-      if ((byte & heap::live_bit) == 0) {
-        // The other free's byte is put back: it may already be pending, or free.
-        state.store(byte, std::memory_order_relaxed);
+      // Of two frees at one instant one finds another byte than it saw. Relaxed: that is all it decides.
+      if (!state.compare_exchange_strong(seen, then, std::memory_order_relaxed, std::memory_order_relaxed)) {
         return refuse(told_of(from, &own), block);
       }
     } else {

@@ -173,6 +173,7 @@ out_of_memory_report ladder::describe() noexcept {
   r.free_pages = s.free_pages;
   r.pending = s.pending;
   r.stranded = s.stranded;
+  r.retiring = s.retiring;
   r.reserved = s.reserved;
   r.largest_free = std::uint64_t{lane_.base.heap->pages.longest_free()} << heap::page_shift;
   r.others = used_by_others(device_);

@@ -65,6 +65,7 @@ std::string describe(const out_of_memory_report& r) {
   fmt::format_to(out, ": live {}, cached {}, free pages {} (largest piece {}), pending {}", bytes_text(r.live),
                  bytes_text(r.cached), bytes_text(r.free_pages), bytes_text(r.largest_free), bytes_text(r.pending));
   if (r.stranded != 0) fmt::format_to(out, " (stranded {})", bytes_text(r.stranded));
+  if (r.retiring != 0) fmt::format_to(out, ", retiring {}", bytes_text(r.retiring));
   fmt::format_to(out, "; reserved {} of {}", bytes_text(r.reserved), bytes_text(r.capacity));
   fmt::format_to(out, ", limit {}", r.limit == 0 ? std::string("none") : bytes_text(r.limit));
   fmt::format_to(out, ", others hold {}", bytes_text(r.others));
