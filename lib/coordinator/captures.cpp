@@ -52,9 +52,7 @@ lane_state* lane_under_capture(lane_state& l) noexcept {
     if (best == nullptr) return &l;
     pool = best->pool;
   }
-  lane_state* in_pool = find_or_make_lane(d.owner, d, l.base.stream, l.base.stream_id, pool);
-  if (in_pool != nullptr) in_pool->for_capture = true;
-  return in_pool;
+  return find_or_make_lane(d.owner, d, l.base.stream, l.base.stream_id, pool);
 }
 
 }  // namespace weir::coordinator

@@ -52,8 +52,9 @@ void deallocate(void* block, lane_state* freed_in, const core* from) noexcept {
   lane_state& own = lane_state_of(*s->lane);
   const core* c = own.core.load(std::memory_order_acquire);
   if (freed_in != nullptr && freed_in->core.load(std::memory_order_acquire) == nullptr) {
-    return told_of(nullptr, &own)
-        ->report(misuse::kind::other_service, block, "free of %p in a lane that has ended", block);
+    hooks* told = told_of(nullptr, &own);  // null where no service lives any more
+    if (told != nullptr) told->report(misuse::kind::other_service, block, "free of %p in a lane that has ended", block);
+    return;
   }
   const core* other = from != nullptr || freed_in == nullptr ? from : freed_in->core.load(std::memory_order_acquire);
   if (other != nullptr && other != c) {
@@ -100,8 +101,9 @@ void deallocate(void* block, lane_state* freed_in, const core* from) noexcept {
   if (!done) {
     // No record is left for it: it stays allocated, which is safe, and said.
     state.store(byte, std::memory_order_relaxed);
-    told_of(from, &own)
-        ->say(log_level::error, -1, "no record is left for the pending free of %p: it stays allocated", block);
+    if (hooks* told = told_of(from, &own); told != nullptr) {
+      told->say(log_level::error, -1, "no record is left for the pending free of %p: it stays allocated", block);
+    }
   }
 }
 

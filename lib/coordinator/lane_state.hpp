@@ -27,7 +27,6 @@ class pool_state {
 
   std::atomic<coordinator::core*> owner;  // null once the service is gone
   const std::string text;
-  std::atomic<std::uint32_t> handles{0};  // the user's
 
  private:
   ~pool_state() = default;
@@ -43,7 +42,6 @@ class lane_state {
   coordinator::device_state* device = nullptr;
   pool_state* pool = nullptr;
   long creator = 0;                        // thread, for per-thread default streams
-  bool for_capture = false;                // its pool is a capture's
   std::atomic<lane_state*> next{nullptr};  // in its bucket of the service's table
 
   [[nodiscard]] std::uint32_t number() const noexcept { return base.heap->number(); }

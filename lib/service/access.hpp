@@ -18,7 +18,6 @@ class access {
   }
   static pool make(pool_state* p) noexcept {
     p->hold();
-    p->handles.fetch_add(1, std::memory_order_relaxed);
     return pool(p);
   }
   static lane_state* state(const lane& l) noexcept { return l.state_; }

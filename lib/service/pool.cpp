@@ -11,9 +11,7 @@ constinit thread_local pool_scope* innermost = nullptr;
 }
 
 pool::pool(const pool& other) noexcept : state_(other.state_) {
-  if (state_ == nullptr) return;
-  state_->hold();
-  state_->handles.fetch_add(1, std::memory_order_relaxed);
+  if (state_ != nullptr) state_->hold();
 }
 
 pool& pool::operator=(pool other) noexcept {
@@ -22,9 +20,7 @@ pool& pool::operator=(pool other) noexcept {
 }
 
 pool::~pool() {
-  if (state_ == nullptr) return;
-  state_->handles.fetch_sub(1, std::memory_order_release);
-  state_->drop();
+  if (state_ != nullptr) state_->drop();
 }
 
 const char* pool::name() const noexcept { return state_ == nullptr ? "default" : state_->text.c_str(); }

@@ -117,6 +117,22 @@ TEST(life_cycle, handles_that_outlive_the_service_fail_cleanly) {
   l.deallocate(nullptr);
 }
 
+TEST(life_cycle, a_dead_handle_frees_a_dead_block_where_no_service_lives) {
+  auto machine = std::make_shared<sim::machine>();
+  auto service = std::make_unique<weir::service>(quiet(), machine);
+  const stream_t s = machine->create_stream(0);
+  sim::gate gate = machine->hold(s);
+  weir::lane dead = service->lane(0, machine->create_stream(0));
+  weir::lane other = service->lane(0, s);
+  void* p = dead.allocate(1000);
+  other.deallocate(dead.allocate(1000));  // pending for as long as the gate is closed
+  service.reset();                        // gives up on it: the lane's addresses stay known
+  dead.deallocate(p);
+  other.deallocate(p);
+  weir::deallocate(p);
+  gate.open();
+}
+
 TEST(life_cycle, a_dead_handle_frees_no_block_of_a_living_service) {
   std::optional<rig> gone(std::in_place);
   weir::lane dead = gone->lane();
